@@ -1,0 +1,186 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * trace.h - a history of what was asked of a store and what it answered, and of what workers did
+ * with it. The checker reads histories; so does the printer.
+ *
+ * A history is a header and a run of records of varints: compact, and readable up to the last whole
+ * record when its writer died. It holds no payload and no token: a token is replaced by a 64-bit
+ * digest of it.
+ */
+#ifndef PAWLI_STORE_TRACE_H
+#define PAWLI_STORE_TRACE_H
+
+#include "pawl/pawl.h"
+
+#include <stdio.h>
+
+/* ---------------------------------------------------------------- records */
+
+/* Verbs that are recorded as calls. Reading verbs are recorded only where they show a final state:
+ * LIST and ATTEMPTS. */
+enum pawli_trace_verb {
+    PAWLI_VERB_ENQUEUE = 1,
+    PAWLI_VERB_CLAIM,
+    PAWLI_VERB_MINE,
+    PAWLI_VERB_RENEW,
+    PAWLI_VERB_SETTLE,
+    PAWLI_VERB_RELEASE,
+    PAWLI_VERB_REAP,
+    PAWLI_VERB_PRUNE,
+    PAWLI_VERB_CANCEL,
+    PAWLI_VERB_REDRIVE,
+    PAWLI_VERB_DISCARD,
+    PAWLI_VERB_LIST,
+    PAWLI_VERB_ATTEMPTS,
+    PAWLI_VERB_QUEUE_SET,
+    PAWLI_VERB_QUEUE_PAUSE,
+    PAWLI_VERBS
+};
+
+/* What happened beside the store: told by whoever drives workers, or breaks things. */
+enum pawli_trace_note_kind {
+    PAWLI_NOTE_WORKER_UP = 1,  /* actor started; a = heartbeat setting in ms or 0 where derived; b =
+                                  poll_ms; c = grace_ms */
+    PAWLI_NOTE_WORKER_CRASH,   /* actor died without a word */
+    PAWLI_NOTE_WORKER_STOPPED, /* actor shut down in order; a = jobs left to the reaper */
+    PAWLI_NOTE_PAUSE_BEGIN,    /* actor stands still */
+    PAWLI_NOTE_PAUSE_END,
+    PAWLI_NOTE_LINK_FAULT, /* a request or reply of actor was dropped, duplicated or held up for
+                              long */
+    PAWLI_NOTE_STORE_DOWN, /* the store answers nobody from here */
+    PAWLI_NOTE_STORE_UP,
+    PAWLI_NOTE_STORE_JUMP, /* the store's clock jumped; a = by how many us */
+    PAWLI_NOTE_FAULTS_OFF, /* from here on nothing is broken on purpose */
+    PAWLI_NOTE_ACKED,      /* the producer has the OK for `job` in hands */
+    PAWLI_NOTE_CONFIRMED,  /* actor holds job/version: a = us (this clock) at which the confirming
+                              request was sent, b = lease_ms */
+    PAWLI_NOTE_STEP,    /* actor looked at its clock (recorded for the first step after a pause) */
+    PAWLI_NOTE_START,   /* actor starts the handler of job/version */
+    PAWLI_NOTE_SEND,    /* the handler of job/version does something that others see */
+    PAWLI_NOTE_ABORT,   /* actor tells the handler to stop; a = why */
+    PAWLI_NOTE_GIVE_UP, /* actor gives the handler up; a = why */
+    PAWLI_NOTE_ENDED,   /* the handler of job/version ended; a = its result */
+    PAWLI_NOTE_SEND_SETTLE,  /* actor sends the settle of job/version; a = action */
+    PAWLI_NOTE_SEND_RELEASE, /* actor sends the release of job/version */
+    PAWLI_NOTE_OVER,         /* actor is done with job/version; a = why */
+    PAWLI_NOTE_SHUTDOWN,     /* actor was told to shut down; a = timeout_ms */
+    PAWLI_NOTES
+};
+
+struct pawli_trace_note {
+    enum pawli_trace_note_kind kind;
+    const char *actor; /* "" where it is nobody in particular */
+    pawl_id job;       /* nil where the note has none */
+    int64_t version;
+    int64_t a, b, c;
+};
+
+/* One row of a call: what was asked about one job and what was answered. Fields that the verb does
+ * not have are zero. */
+struct pawli_trace_row {
+    pawl_id job;           /* for DUPLICATE: the row's own id; the holder is not recorded */
+    uint64_t token_digest; /* shown (RENEW, SETTLE, RELEASE) or given (CLAIM, MINE) */
+    int64_t version;
+    pawl_code code;            /* the verdict; PAWL_OK for rows that have none of their own */
+    pawl_settle_action action; /* SETTLE: asked */
+    pawl_state state;          /* SETTLE, REAP, CANCEL, REDRIVE, DISCARD: became; LIST: is */
+    pawl_outcome outcome;      /* ATTEMPTS */
+    pawl_reason reason;        /* REAP, LIST, ATTEMPTS; SETTLE: asked */
+    pawl_ended_by ended_by;    /* ATTEMPTS */
+    int64_t attempt_no;        /* SETTLE, ATTEMPTS */
+    int64_t retries, lost_leases, attempts; /* CLAIM, MINE, LIST */
+    int64_t max_retries;                    /* CLAIM, MINE, LIST */
+    pawl_wall claimed_at;                   /* CLAIM, MINE, ATTEMPTS (started_at) */
+    pawl_wall expires_at;                   /* CLAIM, MINE, RENEW */
+    pawl_wall finished_at;                  /* LIST, ATTEMPTS */
+    pawl_wall due_at;   /* ENQUEUE: delay_ms here is in due_at.us as milliseconds; SETTLE, REAP,
+                           CLAIM, LIST: as given */
+    int64_t lease_ms;   /* CLAIM, MINE, RENEW */
+    int64_t overdue_ms; /* REAP */
+    const char *queue;  /* ENQUEUE, CLAIM, REAP, LIST; borrowed until the next read */
+    const char *worker; /* REAP, ATTEMPTS, LIST: the holder; borrowed likewise */
+};
+
+enum pawli_trace_record_kind {
+    PAWLI_RECORD_CALL = 1,
+    PAWLI_RECORD_NOTE = 2
+};
+
+/* A record as the reader gives it. Pointers hold until the next read. */
+struct pawli_trace_record {
+    enum pawli_trace_record_kind kind;
+    pawl_mono at;       /* CALL: when the call began; NOTE: when */
+    pawl_mono until;    /* CALL: when it returned */
+    pawl_wall store_at; /* CALL: the store's clock after it, where the writer could read it without
+                           a call; else 0 */
+    const char *actor;
+    struct pawli_trace_note note; /* NOTE */
+    enum pawli_trace_verb verb;   /* CALL */
+    pawl_code code;               /* CALL: as a whole */
+    const char *subject; /* CALL: the worker of CLAIM, MINE, RENEW, SETTLE, RELEASE; the queue of
+                            QUEUE_*; else "" */
+    const struct pawli_trace_row *rows;
+    size_t rows_count;
+};
+
+/* ---------------------------------------------------------------- writing */
+
+/* Collects records in memory, and passes them on to a file where it has one. One thread at a time.
+ */
+struct pawli_trace_writer;
+
+/* `file` may be NULL; it is borrowed, and written whenever PAWLI_TRACE_FLUSH_BYTES have come
+ * together, and at flush. */
+pawl_code pawli_trace_writer_new(FILE *file, struct pawli_trace_writer **ret_writer, pawl_err *err);
+void pawli_trace_writer_free(struct pawli_trace_writer *writer); /* accepts NULL; does not flush */
+
+/* PAWL_BROKEN once a record could not be kept: the history is not whole, and says so for ever
+ * after. */
+pawl_code pawli_trace_flush(struct pawli_trace_writer *writer, pawl_err *err);
+
+/* The bytes so far, where there is no file. Borrowed until the next write. */
+const uint8_t *pawli_trace_bytes(const struct pawli_trace_writer *writer, size_t *ret_len);
+
+/* Record a note at time `at`. Failure is kept for pawli_trace_flush(). */
+void pawli_trace_note(struct pawli_trace_writer *writer, pawl_mono at,
+                      const struct pawli_trace_note *note);
+
+/*
+ * Give a store that passes every call on to `inner` and records it. Takes `inner`: closing the
+ * trace closes it. `actor` names who calls (a worker's id, "producer", "reaper") and is copied.
+ * Claims and reaps that found nothing are not recorded. `store_clock` may be NULL; where it is
+ * given, its wall clock is the store's own and fills store_at.
+ */
+struct pawli_trace_args {
+    pawl_store *inner;
+    struct pawli_trace_writer *writer; /* borrowed until close */
+    const char *actor;
+    const pawl_clock *clock;       /* borrowed: times the records */
+    const pawl_clock *store_clock; /* borrowed */
+};
+pawl_code pawli_trace_open(const struct pawli_trace_args *args, pawl_store **ret_store,
+                           pawl_err *err);
+
+/* ---------------------------------------------------------------- reading */
+
+struct pawli_trace_reader;
+
+/* Read a history from memory; `bytes` are borrowed. PAWL_INVALID where the header is not one. */
+pawl_code pawli_trace_reader_new(const uint8_t *bytes, size_t bytes_len,
+                                 struct pawli_trace_reader **ret_reader, pawl_err *err);
+void pawli_trace_reader_free(struct pawli_trace_reader *reader); /* accepts NULL */
+
+/*
+ * The next record. PAWL_OK with *ret_more false at the end. A record that was cut off at the end of
+ * the history ends it too (is_cut tells); anything else that is malformed is PAWL_INVALID, with the
+ * byte offset in err.
+ */
+pawl_code pawli_trace_read(struct pawli_trace_reader *reader, struct pawli_trace_record *ret_record,
+                           bool *ret_more, pawl_err *err);
+bool pawli_trace_is_cut(const struct pawli_trace_reader *reader);
+
+/* Print one record as one line of text. */
+void pawli_trace_print(const struct pawli_trace_record *record, FILE *out);
+
+#endif
