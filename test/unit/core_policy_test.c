@@ -96,6 +96,7 @@ static void queue_settings_have_their_defaults_and_bounds(void **state)
     (void)state;
     pawl_queue_settings s;
     memset(&s, 0xff, sizeof(s));
+    s.is_paused = true;
     pawl_queue_settings_init(&s);
     assert_false(s.is_paused);
     const struct field_case cases[] = {
