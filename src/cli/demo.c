@@ -100,8 +100,10 @@ static bool claim(struct demo *demo, struct claimer claimer, pawl_lease *ret_lea
         return false;
     *ret_is_given = count == 1;
     if (count == 0)
-        return tell(
-            demo, (struct pawli_told){.step = "claim", .worker = claimer.worker, .answer = "none"});
+        return tell(demo, (struct pawli_told){.step = "claim",
+                                              .worker = claimer.worker,
+                                              .answer = "none",
+                                              .note = "nothing is due"});
     struct pawli_told told = {
         .step = "claim",
         .worker = claimer.worker,
@@ -136,6 +138,8 @@ static bool settle(struct demo *demo, const char *worker, const pawl_settle_row 
         told.state = pawl_state_name(ret_settled->state);
         told.attempt_no = ret_settled->attempt_no;
         told.due_at = ret_settled->due_at;
+    } else {
+        told.note = pawl_code_text(ret_settled->code);
     }
     if (!tell(demo, told))
         return false;

@@ -74,6 +74,7 @@ static void step_as_json(struct pawli_teller *teller, const struct pawli_told *t
     pawli_json_text(&teller->json, "step", told->step);
     json_text(teller, "worker", told->worker);
     json_text(teller, "answer", told->answer);
+    json_text(teller, "note", told->note);
     json_text(teller, "state", told->state);
     if (told->version != 0)
         pawli_json_number(&teller->json, "lease_version", told->version);
@@ -96,11 +97,12 @@ static void step_as_text(struct pawli_teller *teller, const struct pawli_told *t
                       told->turned_ms % 1000);
         return;
     }
-    (void)fprintf(out, "%-10s%-7s", told->worker != NULL ? told->worker : "",
+    (void)fprintf(out, "%-10s%-9s", told->worker != NULL ? told->worker : "",
                   told->answer != NULL ? told->answer : "");
     const char *gap = "";
-    if (told->state != NULL) {
-        (void)fprintf(out, "%s", told->state);
+    const char *first = told->note != NULL ? told->note : told->state;
+    if (first != NULL) {
+        (void)fprintf(out, "%s", first);
         gap = ", ";
     }
     if (told->version != 0) {
@@ -179,7 +181,7 @@ static void job_as_text(struct pawli_teller *teller, const pawl_job *job, const 
             row->worker, row->lease_version, time_text(teller, row->started_at, from),
             time_text(teller, row->finished_at, to));
         if (row->error_code[0] != '\0')
-            (void)fprintf(teller->out, ", %s: %s", row->error_code, row->error_text);
+            (void)fprintf(teller->out, ", %s", row->error_code);
         (void)fputc('\n', teller->out);
     }
 }

@@ -27,6 +27,7 @@ struct pawli_told {
     pawl_wall at;         /* the store's clock */
     const char *answer;   /* the verdict's name, or "none" where a claim gave nothing; NULL: none */
     const char *state;    /* what the job became; NULL: not said */
+    const char *note;     /* what the answer means; NULL: it speaks for itself */
     int64_t version;      /* of the lease; 0: none */
     int64_t attempt_no;   /* of the ledger row; 0: none */
     int64_t turned_ms;    /* turn: by how much; otherwise 0 */

@@ -194,10 +194,10 @@ class DemoTest(unittest.TestCase):
         for story in document["stories"]:
             self.assertIn(story["title"], lines)
             for step in story["steps"]:
-                # In this order, somewhere further down: time, step, worker, answer, state.
+                # In this order, somewhere further down: time, step, worker, answer, what it means.
                 seconds = f"{step['at_ms'] // 1000}.{step['at_ms'] % 1000:03} s"
                 words = [seconds, step["step"], step.get("worker", ""), step.get("answer", ""),
-                         step.get("state", "")]
+                         step.get("note", step.get("state", ""))]
                 pattern = r"\s+" + r"\s+".join(re.escape(w) for w in words if w) + r"\b.*"
                 self.assertTrue(any(re.fullmatch(pattern, line) for line in lines), pattern)
             for row in story["job"]["ledger"]:
