@@ -53,13 +53,13 @@ extern "C" {
 #define PAWL_LEASE_MIN_MS 100  /* the shortest lease */
 #define PAWL_DURATION_MAX_MS \
     (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: the longest duration taken anywhere */
-#define PAWL_RETRIES_MAX       10000 /* the largest bound on retries or lost leases */
-#define PAWL_PRIORITY_URGENT   0     /* the most urgent priority */
-#define PAWL_PRIORITY_NORMAL   5     /* the priority of a job that names none */
-#define PAWL_PRIORITY_LAST     9     /* the least urgent priority */
-#define PAWL_ERR_TEXT_MAX      256 /* bytes in pawl_err.text, with the closing NUL */
-#define PAWL_ID_TEXT_MAX       37  /* bytes in a printed id, with the closing NUL */
-#define PAWL_DURATION_TEXT_MAX 32  /* bytes in a printed duration, with the closing NUL */
+#define PAWL_RETRIES_MAX       10000   /* the largest bound on retries or lost leases */
+#define PAWL_PRIORITY_URGENT   0       /* the most urgent priority */
+#define PAWL_PRIORITY_NORMAL   5       /* the priority of a job that names none */
+#define PAWL_PRIORITY_LAST     9       /* the least urgent priority */
+#define PAWL_ERR_TEXT_MAX      256     /* bytes in pawl_err.text, with the closing NUL */
+#define PAWL_ID_TEXT_MAX       37      /* bytes in a printed id, with the closing NUL */
+#define PAWL_DURATION_TEXT_MAX 32      /* bytes in a printed duration, with the closing NUL */
 
 #define PAWL_DEFAULT INT64_MIN /* "what the settings say", in a duration or a count */
 #define PAWL_FOREVER INT64_MAX /* "never", in a retention */
