@@ -85,7 +85,7 @@ pawl_code pawl_duration_parse(const char *text, int64_t *ret_ms, pawl_err *err)
     if (!is_digit(text[0]))
         return refuse(err, text, "does not begin with a number");
 
-    /* The largest number that is allowed with any unit stands for all that are larger. */
+    /* Once too large for every unit it is not counted further, however many digits follow. */
     int64_t number = 0;
     size_t i = 0;
     for (; is_digit(text[i]); i++)
