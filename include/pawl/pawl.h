@@ -424,8 +424,8 @@ typedef struct pawl_enqueue_row {
     size_t payload_len;
     int priority;            /* PAWL_PRIORITY_URGENT .. PAWL_PRIORITY_LAST */
     int64_t delay_ms;        /* not claimable before this has passed: 0 none; never negative */
-    int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time;
-                                PAWL_DEFAULT: no such deadline */
+    int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time (a claim
+                                that is released does not count); PAWL_DEFAULT: no such deadline */
     int64_t max_retries;     /* PAWL_DEFAULT: the queue's */
     int64_t timeout_ms;      /* PAWL_DEFAULT: the queue's execution timeout */
     int64_t backoff_base_ms; /* PAWL_DEFAULT: the queue's */
