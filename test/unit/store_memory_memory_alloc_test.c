@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_alloc_test.c - every allocation of every verb of the memory store fails once, and
- * each time nothing leaks (the sanitizer's build tells) and nothing is half done.
- * Owns:  one call for each verb, on a store with jobs in every state.
- * Never: looks at what a verb does when there is memory: the suite does.
+ * store_memory_memory_alloc_test.c - every allocation of every verb of the memory store fails once,
+ * and each time nothing leaks (the sanitizer's build tells) and nothing is half done. Owns:  one
+ * call for each verb, on a store with jobs in every state. Never: looks at what a verb does when
+ * there is memory: the suite does.
  */
 #include "support/alloc_fail.h"
 #include "support/memory_check.h"
