@@ -52,7 +52,7 @@ static bool has_passed(enum pawli_mutant mutant, const char *filter)
         if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
             _exit(1);
         (void)alarm(SECONDS_MAX); /* there was none before */
-        pawli_testpoints.mutant = mutant;
+        pawli_testpoints.mutant = (int)mutant;
         struct suite_choice choice = {.filter = filter, .is_one_shard_only = true};
         _exit(suite_run(&memory_kind, &choice) > 0 ? 1 : 0);
     }

@@ -259,6 +259,15 @@ static void a_claim_gives_one_job_however_large(struct stage *s)
     expect_number(take_bytes(s, 10).count, 0);
 }
 
+/* 16 MiB where the caller does not say */
+static void a_claim_carries_sixteen_megabytes(struct stage *s)
+{
+    for (int i = 0; i < 17; i++)
+        put_bytes(s, "a", PAWL_PAYLOAD_MAX);
+    expect_number(take_bytes(s, PAWL_DEFAULT).count, 16);
+    expect_number(take_bytes(s, PAWL_DEFAULT).count, 1);
+}
+
 /* ---------------------------------------------------------------- pause */
 
 static void a_paused_queue_gives_nothing(struct stage *s)
@@ -376,8 +385,11 @@ static void mine_comes_in_pages_by_id(struct stage *s)
         size_t count = 0;
         pawl_err err;
         expect_code(pawl_mine(s->store, "w1", after, page, 2, &count, &err), PAWL_OK);
-        for (size_t i = 0; i < count; i++)
-            expect_id(stage_keep(s, &page[i])->id, all.jobs[seen++]->id);
+        for (size_t i = 0; i < count; i++) {
+            const pawl_job *job = stage_keep(s, &page[i]);
+            expect_true(seen < all.count);
+            expect_id(job->id, all.jobs[seen++]->id);
+        }
         if (count < 2)
             break;
         last = page[1].id;
@@ -403,6 +415,7 @@ static const struct suite_case cases[] = {
     CASE(lines_are_served_in_the_order_given),
     CASE(a_claim_stops_before_it_carries_too_much),
     CASE(a_claim_gives_one_job_however_large),
+    CASE_ON(ONE_SHARD, a_claim_carries_sixteen_megabytes), /* once: it moves much */
     CASE(a_paused_queue_gives_nothing),
     CASE(a_claim_takes_an_expired_job_directly),
     CASE(a_worker_may_take_again_what_it_lost),

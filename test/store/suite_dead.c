@@ -81,6 +81,18 @@ static void whatever_ended_it_it_can_be_redriven(struct stage *s)
     }
 }
 
+/* Ready now, whatever it had been waiting for. */
+static void a_redriven_job_does_not_wait(struct stage *s)
+{
+    pawl_enqueue_row row = row_for("mail");
+    row.delay_ms = HOUR;
+    pawl_id id = put_row(s, &row);
+    expect_code(cancel(s, id).code, PAWL_OK);
+    expect_code(redrive(s, id).code, PAWL_OK);
+    expect_near(s, look(s, id)->due_at, 0);
+    expect_id(take(s, "mail", "w1")->id, id);
+}
+
 static void only_failed_jobs_are_redriven(struct stage *s)
 {
     pawl_id done = put_succeeded(s, "mail");
@@ -256,17 +268,12 @@ static void a_filter_of_live_jobs_is_refused(struct stage *s)
 }
 
 static const struct suite_case cases[] = {
-    CASE(a_failed_job_can_be_inspected),
-    CASE(a_redriven_job_starts_again),
-    CASE(whatever_ended_it_it_can_be_redriven),
-    CASE(only_failed_jobs_are_redriven),
-    CASE(redriving_twice_is_refused),
-    CASE(a_discarded_job_leaves_its_history),
-    CASE(a_batch_changes_each_on_its_own),
-    CASE(a_filter_redrives_what_fits),
-    CASE(a_filter_discards_what_fits),
-    CASE(filters_are_worked_off_in_steps),
-    CASE(a_filter_passes_over_a_key_that_is_held),
+    CASE(a_failed_job_can_be_inspected),        CASE(a_redriven_job_starts_again),
+    CASE(whatever_ended_it_it_can_be_redriven), CASE(a_redriven_job_does_not_wait),
+    CASE(only_failed_jobs_are_redriven),        CASE(redriving_twice_is_refused),
+    CASE(a_discarded_job_leaves_its_history),   CASE(a_batch_changes_each_on_its_own),
+    CASE(a_filter_redrives_what_fits),          CASE(a_filter_discards_what_fits),
+    CASE(filters_are_worked_off_in_steps),      CASE(a_filter_passes_over_a_key_that_is_held),
     CASE(a_filter_of_live_jobs_is_refused),
 };
 

@@ -242,6 +242,7 @@ static void a_lost_claim_is_found_by_asking(struct stage *s)
     expect_number(look(s, held.jobs[1]->id)->lost_leases, 0);
 }
 
+/* Q-STORE-DOWN: while the store is away nothing is done, and what was committed is kept */
 static void a_claim_that_never_arrived_took_nothing(struct stage *s)
 {
     unplug(s);

@@ -7,7 +7,7 @@
  */
 #include "store/helpers.h"
 
-/* RULE-020-021, RES-4, Q-TTL, FR-004, Q-AT-LEAST-ONCE */
+/* RULE-020-021, RULE-020-023 (how long overdue), RES-4, Q-TTL, FR-004, Q-AT-LEAST-ONCE */
 static void an_expired_lease_is_recovered(struct stage *s)
 {
     pawl_id id = put(s, "mail");

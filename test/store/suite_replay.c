@@ -162,6 +162,20 @@ static void a_settle_that_came_too_late_stays_too_late(struct stage *s)
     expect_unchanged(s, &before);
 }
 
+/* RES-3, RES-4: nor where the expiry ended the job in the way that the settle would have */
+static void an_expiry_is_nobodys_settle(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    expect_code(cancel(s, id).code, PAWL_OK);
+    age(s, LEASE + SECOND);
+    expect_number(reap_one(s)->reason, PAWL_REASON_CANCELLED);
+    struct picture before = picture_of(s, id);
+    for (size_t i = 0; i < COUNT_OF(actions); i++)
+        expect_code(settle(s, job, actions[i]).code, PAWL_STALE);
+    expect_unchanged(s, &before);
+}
+
 /* RES-8: somebody else's settle is not one's own */
 static void a_repeat_by_another_worker_is_stale(struct stage *s)
 {
@@ -210,6 +224,7 @@ static const struct suite_case cases[] = {
     CASE(a_repeat_leaves_the_next_holder_alone),
     CASE(a_repeat_is_found_after_redrive_and_discard),
     CASE(a_settle_that_came_too_late_stays_too_late),
+    CASE(an_expiry_is_nobodys_settle),
     CASE(a_repeat_by_another_worker_is_stale),
     CASE(after_prune_a_repeat_finds_nothing),
     CASE(the_same_settle_twice_in_a_batch_is_done_once),

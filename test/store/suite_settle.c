@@ -165,13 +165,18 @@ static void the_first_default_delay_is_half_a_second_at_most(struct stage *s)
 /* Q-BACKOFF: per job */
 static void a_job_may_have_its_own_backoff(struct stage *s)
 {
-    for (int i = 0; i < DRAWS; i++) {
-        pawl_enqueue_row row = row_for("mail");
-        row.backoff_base_ms = 100 * SECOND;
-        row.backoff_max_ms = 40 * SECOND;
-        (void)put_row(s, &row); /* one of forty */
+    /* base, max, ceiling: above the queue's maximum of 30 s, so that neither can be the queue's */
+    const int64_t wishes[2][3] = {{40 * SECOND, HOUR, 40 * SECOND},
+                                  {HOUR, 90 * SECOND, 90 * SECOND}};
+    const char *const queues[] = {"a", "b"};
+    for (size_t q = 0; q < COUNT_OF(queues); q++) {
+        pawl_enqueue_row row = row_for(queues[q]);
+        row.backoff_base_ms = wishes[q][0];
+        row.backoff_max_ms = wishes[q][1];
+        for (int i = 0; i < DRAWS; i++)
+            (void)put_row(s, &row); /* one of forty */
+        expect_spread(s, retry_all(s, queues[q], DRAWS), wishes[q][2]);
     }
-    expect_spread(s, retry_all(s, "mail", DRAWS), 40 * SECOND);
 }
 
 /* ---------------------------------------------------------------- the bound */

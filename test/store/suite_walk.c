@@ -376,6 +376,7 @@ static void read_list(struct walk *w)
 {
     pawl_filter filter = {.queue = one_in(w, 2) ? queues[below(w, 2)] : NULL,
                           .states = (unsigned)below(w, 16),
+                          .reason = one_in(w, 3) ? (pawl_reason)below(w, 11) : PAWL_REASON_NONE,
                           .worker = one_in(w, 5) ? workers[below(w, 3)] : NULL};
     pawl_job jobs[SLOTS + 1] = {0};
     size_t count = 0;
