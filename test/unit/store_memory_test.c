@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_memory_test.c - what only the memory store can prove: its bounds, its shards, a
+ * store_memory_test.c - what only the memory store can prove: its bounds, its shards, a
  * clock that is set back, hints, and that its records agree after whatever was done to it. Owns:
  * cases that need the store's own options, or a look behind its verbs. Never: repeats what the
  * suite proves on every store.

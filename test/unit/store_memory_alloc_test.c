@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_memory_alloc_test.c - every allocation of every verb of the memory store fails once,
+ * store_memory_alloc_test.c - every allocation of every verb of the memory store fails once,
  * and each time nothing leaks (the sanitizer's build tells) and nothing is half done. Owns:  one
  * call for each verb, on a store with jobs in every state. Never: looks at what a verb does when
  * there is memory: the suite does.

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_memory_walk_test.c - the memory store under thousands of random calls, with a clock
+ * store_memory_walk_test.c - the memory store under thousands of random calls, with a clock
  * that jumps both ways: after each of them all its records agree, and every filter finds what a
  * plain look at all jobs finds. Owns:  the walk, which a seed determines. Never: knows what a verb
  * should answer: the suite does.

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_memory_threads_test.c - several threads on one memory store, each with a handle of
+ * store_memory_threads_test.c - several threads on one memory store, each with a handle of
  * its own. Owns:  the threads. The thread sanitizer's build tells whether they ever touch the same
  * record at once; the random source is one that must not be shared, so that draws are proved too.
  * Never: sleeps, or depends on who comes first.
