@@ -31,11 +31,19 @@ struct pawli_shard_key {
 /* A new id whose shard bits are right for `key`. */
 pawl_id pawli_minter_next(struct pawli_minter *minter, const struct pawli_shard_key *key);
 
+/*
+ * The hash that spreads jobs over shards: of the queue's bytes, a NUL, and then the dedupe key's
+ * bytes, or where there is none the 16 bytes of the id with its twelve shard bits at 0. `id` may be
+ * NULL where the key has a dedupe key. It never changes: see id.c for the arithmetic, which SQL
+ * repeats.
+ */
+uint32_t pawli_shard_hash(const struct pawli_shard_key *key, const pawl_id *id);
+
 /* The shard that the id's bits name, of `shards`: the twelve bits of rand_a modulo `shards`. */
 int64_t pawli_id_shard(const pawl_id *id, int64_t shards);
 
-/* The shard that a job with this key and id must be in. A caller's own id is right where the two
- * agree. */
+/* The shard that a job with this key and id must be in: the hash modulo `shards`. A caller's own id
+ * is right where the two agree. */
 int64_t pawli_shard_of(const struct pawli_shard_key *key, const pawl_id *id, int64_t shards);
 
 #endif
