@@ -18,7 +18,7 @@
 /* ---------------------------------------------------------------- records */
 
 /* Verbs that are recorded as calls. Reading verbs are recorded only where they show a final state:
- * LIST and ATTEMPTS. */
+ * ATTEMPTS, and LIST without a filter. */
 enum pawli_trace_verb {
     PAWLI_VERB_ENQUEUE = 1,
     PAWLI_VERB_CLAIM,
@@ -82,7 +82,8 @@ struct pawli_trace_row {
     pawl_id job;           /* for DUPLICATE: the row's own id; the holder is not recorded */
     uint64_t token_digest; /* shown (RENEW, SETTLE, RELEASE) or given (CLAIM, MINE) */
     int64_t version;
-    pawl_code code;            /* the verdict; PAWL_OK for rows that have none of their own */
+    pawl_code code; /* the verdict; PAWL_OK for rows that have none of their own; the call's code
+                       where the call as a whole failed */
     pawl_settle_action action; /* SETTLE: asked */
     pawl_state state;          /* SETTLE, REAP, CANCEL, REDRIVE, DISCARD: became; LIST: is */
     pawl_outcome outcome;      /* ATTEMPTS */
@@ -90,15 +91,24 @@ struct pawli_trace_row {
     pawl_ended_by ended_by;    /* ATTEMPTS */
     int64_t attempt_no;        /* SETTLE, ATTEMPTS */
     int64_t retries, lost_leases, attempts; /* CLAIM, MINE, LIST */
-    int64_t max_retries;                    /* CLAIM, MINE, LIST */
+    int64_t max_retries;                    /* CLAIM, MINE, LIST; ENQUEUE, QUEUE_SET: asked */
+    int64_t max_lost_leases;                /* QUEUE_SET */
+    int64_t backoff_base_ms;                /* ENQUEUE, QUEUE_SET: asked */
+    int64_t backoff_max_ms;                 /* likewise */
     pawl_wall claimed_at;                   /* CLAIM, MINE, ATTEMPTS (started_at) */
     pawl_wall expires_at;                   /* CLAIM, MINE, RENEW */
+    pawl_wall run_until;                    /* CLAIM, MINE */
     pawl_wall finished_at;                  /* LIST, ATTEMPTS */
-    pawl_wall due_at;   /* ENQUEUE: delay_ms here is in due_at.us as milliseconds; SETTLE, REAP,
-                           CLAIM, LIST: as given */
-    int64_t lease_ms;   /* CLAIM, MINE, RENEW */
-    int64_t overdue_ms; /* REAP */
-    const char *queue;  /* ENQUEUE, CLAIM, REAP, LIST; borrowed until the next read */
+    pawl_wall due_at;                       /* SETTLE, REAP, CLAIM, LIST: as given */
+    pawl_wall start_by;                     /* CLAIM, LIST */
+    int64_t delay_ms;                       /* ENQUEUE, SETTLE: asked */
+    int64_t start_within_ms;                /* ENQUEUE: asked */
+    int64_t lease_ms;                       /* CLAIM, MINE, RENEW, QUEUE_SET */
+    int64_t timeout_ms;                     /* CLAIM, MINE */
+    int64_t overdue_ms;                     /* REAP */
+    bool is_unstarted;                      /* RENEW */
+    bool is_cancel_asked;                   /* CLAIM, MINE, LIST */
+    const char *queue;  /* ENQUEUE, CLAIM, REAP, LIST; borrowed until the reader is freed */
     const char *worker; /* REAP, ATTEMPTS, LIST: the holder; borrowed likewise */
 };
 
@@ -107,7 +117,8 @@ enum pawli_trace_record_kind {
     PAWLI_RECORD_NOTE = 2
 };
 
-/* A record as the reader gives it. Pointers hold until the next read. */
+/* A record as the reader gives it. `rows` hold until the next read, texts until the reader is
+ * freed. */
 struct pawli_trace_record {
     enum pawli_trace_record_kind kind;
     pawl_mono at;       /* CALL: when the call began; NOTE: when */
@@ -119,12 +130,21 @@ struct pawli_trace_record {
     enum pawli_trace_verb verb;   /* CALL */
     pawl_code code;               /* CALL: as a whole */
     const char *subject; /* CALL: the worker of CLAIM, MINE, RENEW, SETTLE, RELEASE; the queue of
-                            QUEUE_*; else "" */
+                            QUEUE_* and of verbs by filter; else "" */
+    pawl_id about;       /* CALL: the job that ATTEMPTS was asked for; else nil */
+    int64_t count; /* CALL: how many jobs PRUNE and the verbs by filter changed; they name none.
+                      QUEUE_PAUSE: 1 for a pause, 0 for resuming; LIST, ATTEMPTS: the most rows
+                      that the page could have held */
+    bool is_where; /* CALL: CANCEL, REDRIVE, DISCARD by filter: no rows, only a count */
+    bool is_first; /* CALL: LIST, ATTEMPTS from the beginning, not a further page */
+    size_t offset; /* of the record in the history */
     const struct pawli_trace_row *rows;
     size_t rows_count;
 };
 
 /* ---------------------------------------------------------------- writing */
+
+#define PAWLI_TRACE_FLUSH_BYTES (1 << 16)
 
 /* Collects records in memory, and passes them on to a file where it has one. One thread at a time.
  */
@@ -142,15 +162,28 @@ pawl_code pawli_trace_flush(struct pawli_trace_writer *writer, pawl_err *err);
 /* The bytes so far, where there is no file. Borrowed until the next write. */
 const uint8_t *pawli_trace_bytes(const struct pawli_trace_writer *writer, size_t *ret_len);
 
-/* Record a note at time `at`. Failure is kept for pawli_trace_flush(). */
+/* Begin again with an empty history, keeping the memory: for a writer without a file. */
+void pawli_trace_writer_reset(struct pawli_trace_writer *writer);
+
+/* Record a note at time `at`. Failure is kept for pawli_trace_flush(). An actor longer than
+ * PAWL_NAME_MAX is cut. */
 void pawli_trace_note(struct pawli_trace_writer *writer, pawl_mono at,
                       const struct pawli_trace_note *note);
+
+/* Record a call: kind and offset are ignored, NULL texts count as empty. The traced store does this
+ * by itself; it is open for tests that make a history by hand. */
+void pawli_trace_call(struct pawli_trace_writer *writer, const struct pawli_trace_record *call);
+
+/* What stands for a token in a history. Never 0. */
+uint64_t pawli_trace_digest(const pawl_token *token);
 
 /*
  * Give a store that passes every call on to `inner` and records it. Takes `inner`: closing the
  * trace closes it. `actor` names who calls (a worker's id, "producer", "reaper") and is copied.
- * Claims and reaps that found nothing are not recorded. `store_clock` may be NULL; where it is
- * given, its wall clock is the store's own and fills store_at.
+ * Claims, mines and reaps that found nothing are not recorded. `store_clock` may be NULL; where it
+ * is given, its wall clock is the store's own and fills store_at.
+ * PAWL_INVALID: a value is missing or the actor's name too long; PAWL_NO_MEMORY. Then `inner` stays
+ * the caller's.
  */
 struct pawli_trace_args {
     pawl_store *inner;
@@ -180,7 +213,12 @@ pawl_code pawli_trace_read(struct pawli_trace_reader *reader, struct pawli_trace
                            bool *ret_more, pawl_err *err);
 bool pawli_trace_is_cut(const struct pawli_trace_reader *reader);
 
-/* Print one record as one line of text. */
+/* Print one record as a line of text; a call of several rows gets a line for each, all with the
+ * same beginning, so that a search for a job's id shows all that happened to it. */
 void pawli_trace_print(const struct pawli_trace_record *record, FILE *out);
+
+/* "CLAIM", "WORKER_UP" ...; "?" for a number that is none. */
+const char *pawli_trace_verb_name(enum pawli_trace_verb verb);
+const char *pawli_trace_note_name(enum pawli_trace_note_kind kind);
 
 #endif
