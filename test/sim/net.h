@@ -27,7 +27,6 @@ enum sim_channel {
 struct sim_actor {
     char name[32];
     pawl_store *handles[SIM_CHANNELS]; /* opened when first used */
-    bool is_busy[SIM_CHANNELS];        /* a call on it waits for the store's lock */
     uint64_t ran;                      /* the latest of its calls that has run */
     struct sim_actor *next;
 };
@@ -83,7 +82,7 @@ struct sim_call {
     int64_t deadline_us; /* when its caller gives up */
     bool is_answered;    /* its caller has an answer, or does not wait for one */
     bool is_timed;       /* an event will tell its caller at the deadline */
-    bool is_reply_lost;
+    bool is_twin;        /* the second of a doubled request */
     bool is_held_up; /* somewhere on its way it takes far longer than usual */
 
     struct pawli_action_line lines[SIM_QUEUES_MAX]; /* CLAIM: by queue */
@@ -125,6 +124,9 @@ void sim_net_send(struct sim_world *world, struct sim_call *call);
 
 /* It is not sent after all. */
 void sim_net_drop(struct sim_world *world, struct sim_call *call);
+
+/* The reply will not be there in time: an event will tell its caller at the deadline. */
+void sim_net_time_out(struct sim_world *world, struct sim_call *call);
 
 /* serve.c: run the call on the store, now, and fill in the answer. */
 void sim_serve(struct sim_world *world, struct sim_call *call);

@@ -52,6 +52,7 @@ struct sim_worker {
     struct pawli_verdict *verdicts;
     size_t rows_max;
 
+    uint32_t idle_steps; /* in a row, although it wanted to be called at once */
     int64_t step_us; /* when the planned step is; INT64_MAX: none is */
     int64_t paused_until_us;
     bool is_step_owed; /* it has not looked at its clock since a pause */
@@ -80,7 +81,10 @@ bool sim_worker_is_paused(const struct sim_world *world, const struct sim_worker
 void sim_worker_drive(struct sim_world *world, struct sim_worker *worker);
 
 /* A call of it was answered, or given up (PAWL_UNKNOWN). */
-void sim_worker_answer(struct sim_world *world, struct sim_call *call);
+void sim_worker_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
+
+/* A reply came after it had given up the call. */
+void sim_worker_late(struct sim_world *world, struct sim_call *call);
 
 /* For an event that reaches a worker: true where it is dealt with, because the worker is another
  * one by now, or stands still (then the event comes again when it does not). */
@@ -92,6 +96,7 @@ void sim_worker_clear(struct sim_worker *worker);
 void sim_handler_start(struct sim_world *world, struct sim_worker *worker, uint32_t slot);
 void sim_handler_abort(struct sim_world *world, struct sim_worker *worker, uint32_t slot,
                        int64_t kill_us);
-void sim_handler_answer(struct sim_world *world, struct sim_worker *worker, struct sim_call *call);
+void sim_handler_answer(struct sim_world *world, struct sim_worker *worker,
+                        const struct sim_call *call, pawl_code code);
 
 #endif

@@ -64,7 +64,8 @@ struct sim_world {
     struct sim_events events;
     bool is_chaos;   /* faults are on */
     bool is_failed;  /* the run stops: `failure` says why */
-    uint32_t depth;  /* calls that wait for the store's lock right now */
+    uint32_t depth;  /* calls that are inside the store right now */
+    struct sim_call *serving[SIM_DEPTH_MAX]; /* those */
     uint64_t steps;  /* events so far */
 
     struct sim_dice dice;       /* of operators and faults */
@@ -129,13 +130,19 @@ void sim_fail(struct sim_world *world, const char *rule, const char *format, ...
 /* A call that must be in order, or the simulator itself is at fault. */
 void sim_must(pawl_code code, const pawl_err *err, const char *what);
 
-/* A call of anybody was answered. */
-void sim_party_answer(struct sim_world *world, struct sim_call *call);
+/* A call of anybody was answered: by PAWL_UNKNOWN where its caller has given up. */
+void sim_party_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
+
+/* An answer reaches a caller that has given up before. */
+void sim_party_late(struct sim_world *world, struct sim_call *call);
+
+/* For how long the caller stands still; 0: it does not. */
+int64_t sim_party_pause_us(const struct sim_world *world, const struct sim_call *call);
 
 /* clients.c: producers, reapers and operators */
 void sim_clients_start(struct sim_world *world);
-void sim_producer_answer(struct sim_world *world, struct sim_call *call);
-void sim_reaper_answer(struct sim_world *world, struct sim_call *call);
+void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
+void sim_reaper_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
 void sim_operator_strike(struct sim_world *world, enum sim_class class);
 
 /* faults.c */
