@@ -40,21 +40,23 @@ enum pawli_trace_verb {
 
 /* What happened beside the store: told by whoever drives workers, or breaks things. */
 enum pawli_trace_note_kind {
-    PAWLI_NOTE_WORKER_UP = 1,  /* actor started; a = heartbeat setting in ms or 0 where derived; b =
-                                  poll_ms; c = grace_ms */
+    PAWLI_NOTE_WORKER_UP = 1,  /* actor started, or has new settings; a = heartbeat setting in ms or
+                                  0 where derived; b = poll_ms; c = grace_ms */
     PAWLI_NOTE_WORKER_CRASH,   /* actor died without a word */
     PAWLI_NOTE_WORKER_STOPPED, /* actor shut down in order; a = jobs left to the reaper */
     PAWLI_NOTE_PAUSE_BEGIN,    /* actor stands still */
     PAWLI_NOTE_PAUSE_END,
     PAWLI_NOTE_LINK_FAULT, /* a request or reply of actor was dropped, duplicated or held up for
-                              long */
+                              long; a = the verb that it hit (enum pawli_trace_verb), 0 where that
+                              is not known */
     PAWLI_NOTE_STORE_DOWN, /* the store answers nobody from here */
     PAWLI_NOTE_STORE_UP,
     PAWLI_NOTE_STORE_JUMP, /* the store's clock jumped; a = by how many us */
     PAWLI_NOTE_FAULTS_OFF, /* from here on nothing is broken on purpose */
     PAWLI_NOTE_ACKED,      /* the producer has the OK for `job` in hands */
-    PAWLI_NOTE_CONFIRMED,  /* actor holds job/version: a = us (this clock) at which the confirming
-                              request was sent, b = lease_ms */
+    PAWLI_NOTE_CONFIRMED,  /* actor was told that it holds job/version (a claim's or a renewal's
+                              answer, not mine's): a = us at which that request was sent, on the
+                              clock that times the records; b = lease_ms */
     PAWLI_NOTE_STEP,    /* actor looked at its clock (recorded for the first step after a pause) */
     PAWLI_NOTE_START,   /* actor starts the handler of job/version */
     PAWLI_NOTE_SEND,    /* the handler of job/version does something that others see */
