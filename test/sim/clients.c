@@ -259,8 +259,8 @@ void sim_operator_strike(struct sim_world *world, enum sim_class class)
         else if (is_where)
             change_where(world, SIM_VERB_DISCARD_WHERE);
         else
-            change_some(world, sim_chance(&world->dice, 700000) ? SIM_VERB_REDRIVE
-                                                                : SIM_VERB_DISCARD);
+            change_some(world,
+                        sim_chance(&world->dice, 700000) ? SIM_VERB_REDRIVE : SIM_VERB_DISCARD);
         break;
     case SIM_CLASS_QUEUE_PAUSE:
         change_queue(world, SIM_VERB_QUEUE_PAUSE);
@@ -280,5 +280,5 @@ void sim_clients_start(struct sim_world *world)
         producer_start(world, i);
     for (uint32_t i = 0; i < world->plan->reapers; i++)
         reaper_start(world, i);
-    world->operator = sim_world_actor(world, "operator", 0, 1);
+    world->operator= sim_world_actor(world, "operator", 0, 1);
 }

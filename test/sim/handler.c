@@ -26,8 +26,8 @@ static uint64_t key_of(uint32_t slot, uint32_t run)
     return (uint64_t)run << 32 | slot;
 }
 
-static void plan(struct sim_world *world, struct sim_worker *worker, uint32_t slot,
-                 sim_event_fn fn, int64_t after_us)
+static void plan(struct sim_world *world, struct sim_worker *worker, uint32_t slot, sim_event_fn fn,
+                 int64_t after_us)
 {
     sim_plan_event(world, after_us,
                    (struct sim_event){
@@ -74,8 +74,10 @@ static void note(struct sim_world *world, const struct sim_worker *worker,
 static void count_end(struct sim_world *world, const struct sim_held *held)
 {
     static const enum sim_tally tallies[] = {
-        [PAWLI_RESULT_DONE] = SIM_TALLY_END_DONE,     [PAWLI_RESULT_RETRY] = SIM_TALLY_END_RETRY,
-        [PAWLI_RESULT_FAIL] = SIM_TALLY_END_FAIL,     [PAWLI_RESULT_SNOOZE] = SIM_TALLY_END_SNOOZE,
+        [PAWLI_RESULT_DONE] = SIM_TALLY_END_DONE,
+        [PAWLI_RESULT_RETRY] = SIM_TALLY_END_RETRY,
+        [PAWLI_RESULT_FAIL] = SIM_TALLY_END_FAIL,
+        [PAWLI_RESULT_SNOOZE] = SIM_TALLY_END_SNOOZE,
         [PAWLI_RESULT_SETTLED] = SIM_TALLY_END_SETTLED,
     };
     sim_tally(&world->tallies, tallies[held->ended.result]);

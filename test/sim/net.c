@@ -103,11 +103,42 @@ static void plan(struct sim_world *world, struct sim_call *call, sim_event_fn fn
 
 /* ---------------------------------------------------------------- what goes wrong */
 
+/* What the history calls the verb. */
+static int64_t verb_in_history(enum sim_verb verb)
+{
+    static const enum pawli_trace_verb verbs[] = {
+        [SIM_VERB_CLAIM] = PAWLI_VERB_CLAIM,
+        [SIM_VERB_MINE] = PAWLI_VERB_MINE,
+        [SIM_VERB_RENEW] = PAWLI_VERB_RENEW,
+        [SIM_VERB_SETTLE] = PAWLI_VERB_SETTLE,
+        [SIM_VERB_RELEASE] = PAWLI_VERB_RELEASE,
+        [SIM_VERB_OWN_SETTLE] = PAWLI_VERB_SETTLE,
+        [SIM_VERB_ENQUEUE] = PAWLI_VERB_ENQUEUE,
+        [SIM_VERB_REAP] = PAWLI_VERB_REAP,
+        [SIM_VERB_PRUNE] = PAWLI_VERB_PRUNE,
+        [SIM_VERB_CANCEL] = PAWLI_VERB_CANCEL,
+        [SIM_VERB_REDRIVE] = PAWLI_VERB_REDRIVE,
+        [SIM_VERB_DISCARD] = PAWLI_VERB_DISCARD,
+        [SIM_VERB_CANCEL_WHERE] = PAWLI_VERB_CANCEL,
+        [SIM_VERB_REDRIVE_WHERE] = PAWLI_VERB_REDRIVE,
+        [SIM_VERB_DISCARD_WHERE] = PAWLI_VERB_DISCARD,
+        [SIM_VERB_QUEUE_SET] = PAWLI_VERB_QUEUE_SET,
+        [SIM_VERB_QUEUE_PAUSE] = PAWLI_VERB_QUEUE_PAUSE,
+    };
+    return (int64_t)verbs[verb];
+}
+
+void sim_net_note_fault(struct sim_world *world, const struct sim_call *call)
+{
+    sim_note(world, (struct pawli_trace_note){.kind = PAWLI_NOTE_LINK_FAULT,
+                                              .actor = call->actor->name,
+                                              .a = verb_in_history(call->verb)});
+}
+
 static void note_fault(struct sim_world *world, const struct sim_call *call, enum sim_tally tally)
 {
     sim_tally(&world->tallies, tally);
-    sim_note(world, (struct pawli_trace_note){.kind = PAWLI_NOTE_LINK_FAULT,
-                                              .actor = call->actor->name});
+    sim_net_note_fault(world, call);
 }
 
 /* Whether the caller is a worker that is cut off. */
@@ -224,8 +255,7 @@ static void on_arrival(struct sim_world *world, const struct sim_event *event)
         if (call->is_answered)
             sim_tally(&world->tallies, SIM_TALLY_RAN_UNAWAITED);
         if (call->is_held_up)
-            sim_note(world, (struct pawli_trace_note){.kind = PAWLI_NOTE_LINK_FAULT,
-                                                      .actor = call->actor->name});
+            sim_net_note_fault(world, call);
         if (call->actor->ran > call->number)
             sim_tally(&world->tallies, SIM_TALLY_REORDER);
         else

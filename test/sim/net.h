@@ -83,7 +83,7 @@ struct sim_call {
     bool is_answered;    /* its caller has an answer, or does not wait for one */
     bool is_timed;       /* an event will tell its caller at the deadline */
     bool is_twin;        /* the second of a doubled request */
-    bool is_held_up; /* somewhere on its way it takes far longer than usual */
+    bool is_held_up;     /* somewhere on its way it takes far longer than usual */
 
     struct pawli_action_line lines[SIM_QUEUES_MAX]; /* CLAIM: by queue */
     size_t lines_count;
@@ -127,6 +127,9 @@ void sim_net_drop(struct sim_world *world, struct sim_call *call);
 
 /* The reply will not be there in time: an event will tell its caller at the deadline. */
 void sim_net_time_out(struct sim_world *world, struct sim_call *call);
+
+/* Tell the history that something is wrong with this call. */
+void sim_net_note_fault(struct sim_world *world, const struct sim_call *call);
 
 /* serve.c: run the call on the store, now, and fill in the answer. */
 void sim_serve(struct sim_world *world, struct sim_call *call);

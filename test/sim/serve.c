@@ -18,7 +18,7 @@ static uint32_t queue_of(const struct sim_world *world, const char *name)
         if (strcmp(world->plan->queue[i].name, name) == 0)
             return i;
     }
-    assert(!"a queue that nobody made");
+    assert(false); /* a queue that nobody made */
     return 0;
 }
 
@@ -184,9 +184,8 @@ static void wake_all(struct sim_world *world)
             continue;
         }
         sim_plan_event(world, sim_between(&world->wire, 1, world->plan->latency_us + 1),
-                       (struct sim_event){.fn = on_wake,
-                                          .who = i,
-                                          .generation = world->workers[i].incarnation});
+                       (struct sim_event){
+                           .fn = on_wake, .who = i, .generation = world->workers[i].incarnation});
     }
 }
 
@@ -267,8 +266,8 @@ static void serve_change(struct sim_world *world, struct sim_call *call, pawl_st
                                            ? SIM_TALLY_OP_CANCEL_RUNNING
                                            : SIM_TALLY_OP_CANCEL);
         else
-            sim_tally(&world->tallies, call->verb == SIM_VERB_REDRIVE ? SIM_TALLY_OP_REDRIVE
-                                                                      : SIM_TALLY_OP_DISCARD);
+            sim_tally(&world->tallies,
+                      call->verb == SIM_VERB_REDRIVE ? SIM_TALLY_OP_REDRIVE : SIM_TALLY_OP_DISCARD);
     }
 }
 
@@ -373,4 +372,5 @@ void sim_serve(struct sim_world *world, struct sim_call *call)
     world->serving[world->depth++] = call;
     serve(world, call, sim_actor_handle(world, call->actor, channel_of(call->verb)));
     world->depth--;
+    world->served++;
 }

@@ -87,10 +87,10 @@ struct sim_plan {
     int64_t reap_batch_max;
     int64_t mine_page; /* jobs per page of mine */
 
-    int64_t jobs_max;    /* enqueued in all */
-    int64_t batch_max;   /* rows per enqueue */
+    int64_t jobs_max;  /* enqueued in all */
+    int64_t batch_max; /* rows per enqueue */
     int64_t enqueue_gap_ms;
-    int64_t run_ms;      /* a usual handler takes up to so long */
+    int64_t run_ms;       /* a usual handler takes up to so long */
     int64_t delay_max_ms; /* of delayed jobs and snoozes */
     uint32_t temper_weights[SIM_TEMPERS];
     int64_t delayed_ppm, start_by_ppm, dedupe_ppm, own_limits_ppm, old_id_ppm;

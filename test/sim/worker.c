@@ -65,8 +65,20 @@ static void note_confirmed(struct sim_world *world, const struct sim_worker *wor
 static void note_self(struct sim_world *world, const struct sim_worker *worker,
                       enum pawli_trace_note_kind kind, int64_t a)
 {
-    sim_note(world,
-             (struct pawli_trace_note){.kind = kind, .actor = worker->actor->name, .a = a});
+    sim_note(world, (struct pawli_trace_note){.kind = kind, .actor = worker->actor->name, .a = a});
+}
+
+static void note_up(struct sim_world *world, const struct sim_worker *worker,
+                    const pawl_worker_settings *settings)
+{
+    bool is_derived = settings->heartbeat_ms == PAWL_DEFAULT;
+    sim_note(world, (struct pawli_trace_note){
+                        .kind = PAWLI_NOTE_WORKER_UP,
+                        .actor = worker->actor->name,
+                        .a = is_derived ? 0 : settings->heartbeat_ms,
+                        .b = settings->poll_ms,
+                        .c = settings->grace_ms,
+                    });
 }
 
 /* ---------------------------------------------------------------- life */
@@ -112,9 +124,9 @@ static void plan_step(struct sim_world *world, struct sim_worker *worker, int64_
     if (at_us >= worker->step_us)
         return; /* it looks at its clock before that anyhow */
     worker->step_us = at_us;
-    sim_plan_event(world, at_us - world->now_us,
-                   (struct sim_event){
-                       .fn = on_step, .who = worker->index, .generation = worker->incarnation});
+    sim_plan_event(
+        world, at_us - world->now_us,
+        (struct sim_event){.fn = on_step, .who = worker->index, .generation = worker->incarnation});
 }
 
 void sim_worker_up(struct sim_world *world, struct sim_worker *worker)
@@ -147,22 +159,14 @@ void sim_worker_up(struct sim_world *world, struct sim_worker *worker)
     worker->paused_until_us = 0;
     worker->is_step_owed = false;
     worker->is_stopping = false;
-    sim_note(world, (struct pawli_trace_note){
-                        .kind = PAWLI_NOTE_WORKER_UP,
-                        .actor = worker->actor->name,
-                        .a = plan->settings.heartbeat_ms == PAWL_DEFAULT
-                                 ? 0
-                                 : plan->settings.heartbeat_ms,
-                        .b = plan->settings.poll_ms,
-                        .c = plan->settings.grace_ms,
-                    });
+    note_up(world, worker, &plan->settings);
     sim_worker_drive(world, worker);
 }
 
 static void on_up(struct sim_world *world, const struct sim_event *event)
 {
     struct sim_worker *worker = &world->workers[event->who];
-    if (worker->keeper == NULL && worker->incarnation == event->generation)
+    if (worker->keeper == NULL && worker->incarnation == event->generation && !world->is_closing)
         sim_worker_up(world, worker);
 }
 
@@ -170,9 +174,9 @@ static void go_down(struct sim_world *world, struct sim_worker *worker, int64_t 
 {
     sim_worker_clear(worker);
     world->is_downstream_paused[worker->index] = false;
-    sim_plan_event(world, down_us,
-                   (struct sim_event){
-                       .fn = on_up, .who = worker->index, .generation = worker->incarnation});
+    sim_plan_event(
+        world, down_us,
+        (struct sim_event){.fn = on_up, .who = worker->index, .generation = worker->incarnation});
 }
 
 void sim_worker_crash(struct sim_world *world, struct sim_worker *worker, int64_t down_us)
@@ -187,6 +191,22 @@ void sim_worker_shut_down(struct sim_world *world, struct sim_worker *worker, in
     note_self(world, worker, PAWLI_NOTE_SHUTDOWN, timeout_ms);
     worker->is_stopping = true;
     pawli_keeper_on_shutdown(worker->keeper, sim_worker_now(world, worker), timeout_ms);
+    sim_worker_drive(world, worker);
+}
+
+void sim_worker_set(struct sim_world *world, struct sim_worker *worker,
+                    const pawl_worker_settings *settings)
+{
+    note_up(world, worker, settings);
+    pawli_keeper_on_settings(worker->keeper, sim_worker_now(world, worker), settings);
+    sim_worker_drive(world, worker);
+}
+
+void sim_worker_abort_all(struct sim_world *world, struct sim_worker *worker)
+{
+    note_self(world, worker, PAWLI_NOTE_SHUTDOWN, worker->plan->settings.grace_ms);
+    worker->is_stopping = true;
+    pawli_keeper_on_abort_all(worker->keeper, sim_worker_now(world, worker));
     sim_worker_drive(world, worker);
 }
 
@@ -216,16 +236,8 @@ void sim_worker_pause(struct sim_world *world, struct sim_worker *worker, int64_
                                       .generation = worker->incarnation});
 }
 
-/* The pause ends before its time. What was put off until its end stays there: a process that is
- * resumed is slow to wake. */
-void sim_worker_resume(struct sim_world *world, struct sim_worker *worker)
+void sim_worker_nudge(struct sim_world *world, struct sim_worker *worker)
 {
-    if (worker->keeper == NULL || !sim_worker_is_paused(world, worker))
-        return;
-    worker->paused_until_us = world->now_us;
-    note_self(world, worker, PAWLI_NOTE_PAUSE_END, 0);
-    worker->is_step_owed = true;
-    worker->step_us = INT64_MAX;
     plan_step(world, worker, world->now_us);
 }
 
@@ -273,8 +285,7 @@ static void on_held_call(struct sim_world *world, const struct sim_event *event)
     if (world->now_us >= call->deadline_us || (is_settling && call->items_count == 0)) {
         /* Too late even to begin, or nothing left to say: the call is not made. */
         call->is_answered = true;
-        sim_worker_answer(world, call,
-                          call->items_count == 0 && is_settling ? PAWL_OK : PAWL_DOWN);
+        sim_worker_answer(world, call, call->items_count == 0 && is_settling ? PAWL_OK : PAWL_DOWN);
         sim_net_drop(world, call);
         return;
     }
@@ -480,8 +491,8 @@ static void perform(struct sim_world *world, struct sim_worker *worker,
         do_abort(world, worker, action);
         break;
     case PAWLI_ACTION_GIVE_UP:
-        note_job(world, worker, PAWLI_NOTE_GIVE_UP,
-                 &held_of(world, worker, action->slot)->lease, (int64_t)action->why);
+        note_job(world, worker, PAWLI_NOTE_GIVE_UP, &held_of(world, worker, action->slot)->lease,
+                 (int64_t)action->why);
         sim_tally(&world->tallies, SIM_TALLY_GIVE_UP);
         break;
     case PAWLI_ACTION_OVER:
@@ -513,8 +524,7 @@ void sim_worker_drive(struct sim_world *world, struct sim_worker *worker)
     }
     for (int i = 0; pawli_keeper_next(worker->keeper, now, &action); i++) {
         if (i > STEP_ACTIONS_MAX) {
-            sim_fail(world, "SIM-LOOP", "%s gives out actions without end",
-                     worker->actor->name);
+            sim_fail(world, "SIM-LOOP", "%s gives out actions without end", worker->actor->name);
             return;
         }
         perform(world, worker, &action);
@@ -561,8 +571,7 @@ static struct sim_held *hold(struct sim_world *world, struct sim_worker *worker,
     struct pawli_slot slot = worker->slots[i];
     struct sim_held *held = &worker->held[slot.index];
     if (held->is_used)
-        sim_fail(world, "SIM-SLOT", "%s puts a job into a slot that is taken",
-                 worker->actor->name);
+        sim_fail(world, "SIM-SLOT", "%s puts a job into a slot that is taken", worker->actor->name);
     uint32_t run = held->run;
     *held = (struct sim_held){
         .is_used = true,
@@ -605,8 +614,7 @@ static void ask_next_page(struct sim_world *world, const struct sim_call *call)
     sim_net_send(world, next);
 }
 
-static void on_mine(struct sim_world *world, struct sim_worker *worker,
-                    const struct sim_call *call)
+static void on_mine(struct sim_world *world, struct sim_worker *worker, const struct sim_call *call)
 {
     take_grants(call, worker);
     struct pawli_mine_page page = {
@@ -678,8 +686,7 @@ void sim_worker_answer(struct sim_world *world, struct sim_call *call, pawl_code
 void sim_worker_late(struct sim_world *world, struct sim_call *call)
 {
     struct sim_worker *worker = &world->workers[call->who];
-    if (worker->keeper == NULL || worker->incarnation != call->incarnation ||
-        call->code != PAWL_OK)
+    if (worker->keeper == NULL || worker->incarnation != call->incarnation || call->code != PAWL_OK)
         return;
     if (call->verb == SIM_VERB_CLAIM)
         on_claimed(world, worker, call);

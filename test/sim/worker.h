@@ -53,7 +53,7 @@ struct sim_worker {
     size_t rows_max;
 
     uint32_t idle_steps; /* in a row, although it wanted to be called at once */
-    int64_t step_us; /* when the planned step is; INT64_MAX: none is */
+    int64_t step_us;     /* when the planned step is; INT64_MAX: none is */
     int64_t paused_until_us;
     bool is_step_owed; /* it has not looked at its clock since a pause */
     int64_t cut_until_us;
@@ -68,9 +68,16 @@ void sim_worker_crash(struct sim_world *world, struct sim_worker *worker, int64_
 
 /* It stands still until `until_us`; its clock does not. */
 void sim_worker_pause(struct sim_world *world, struct sim_worker *worker, int64_t until_us);
-void sim_worker_resume(struct sim_world *world, struct sim_worker *worker);
 
 void sim_worker_shut_down(struct sim_world *world, struct sim_worker *worker, int64_t timeout_ms);
+void sim_worker_abort_all(struct sim_world *world, struct sim_worker *worker);
+
+/* It gets new settings while it runs. */
+void sim_worker_set(struct sim_world *world, struct sim_worker *worker,
+                    const pawl_worker_settings *settings);
+
+/* Its clock has changed its pace: it looks at it anew. */
+void sim_worker_nudge(struct sim_world *world, struct sim_worker *worker);
 
 /* Its monotonic clock, now. */
 pawl_mono sim_worker_now(const struct sim_world *world, const struct sim_worker *worker);

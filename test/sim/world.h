@@ -19,8 +19,8 @@
 #include "sim/worker.h"
 #include "store/trace.h"
 
-#define SIM_DEPTH_MAX   3    /* calls that wait for the store's lock within one another */
-#define SIM_ROWS_MAX    64   /* rows of one call: everything here is small */
+#define SIM_DEPTH_MAX   3  /* calls that wait for the store's lock within one another */
+#define SIM_ROWS_MAX    64 /* rows of one call: everything here is small */
 #define SIM_FAILURE_MAX 400
 #define SIM_START_US    INT64_C(1000000) /* the first instant of a run */
 
@@ -35,7 +35,7 @@ struct sim_job {
     int64_t start_within_ms;
     int64_t max_retries;
     int64_t timeout_ms;
-    char dedupe_key[8]; /* empty: none */
+    char dedupe_key[8];      /* empty: none */
     int64_t settled_version; /* of the last settle that the store accepted */
 };
 
@@ -62,15 +62,17 @@ struct sim_world {
     const struct sim_plan *plan;
     int64_t now_us;
     struct sim_events events;
-    bool is_chaos;   /* faults are on */
-    bool is_failed;  /* the run stops: `failure` says why */
-    uint32_t depth;  /* calls that are inside the store right now */
+    bool is_chaos;                           /* faults are on */
+    bool is_closing;                         /* workers that go down stay down */
+    bool is_failed;                          /* the run stops: `failure` says why */
+    uint32_t depth;                          /* calls that are inside the store right now */
     struct sim_call *serving[SIM_DEPTH_MAX]; /* those */
-    uint64_t steps;  /* events so far */
+    uint64_t served;                         /* calls that have left it */
+    uint64_t steps;                          /* events so far */
 
-    struct sim_dice dice;       /* of operators and faults */
-    struct sim_dice wire;       /* of messages */
-    struct sim_dice windows;    /* of stretched windows */
+    struct sim_dice dice;    /* of operators and faults */
+    struct sim_dice wire;    /* of messages */
+    struct sim_dice windows; /* of stretched windows */
     struct sim_drift store_wall;
     pawl_clock true_clock;
     pawl_clock store_clock;
@@ -89,6 +91,7 @@ struct sim_world {
     struct sim_actor *operator;
     bool is_queue_paused[SIM_QUEUES_MAX];
     bool is_downstream_paused[SIM_WORKERS_MAX];
+    int64_t store_jumped_us; /* sum of the store clock's jumps */
 
     struct sim_job *jobs;
     uint32_t jobs_count;
@@ -144,11 +147,6 @@ void sim_clients_start(struct sim_world *world);
 void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
 void sim_reaper_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
 void sim_operator_strike(struct sim_world *world, enum sim_class class);
-
-/* faults.c */
-void sim_faults_start(struct sim_world *world);
-void sim_faults_stop(struct sim_world *world);
-void sim_faults_stretch(int point, void *user);
 
 static inline int64_t sim_ms(int64_t ms)
 {
