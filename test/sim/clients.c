@@ -15,7 +15,6 @@
 #define CALL_TIMEOUT_MS  5000
 #define REPEAT_MS        500 /* a producer waits up to so long before it repeats */
 #define DEDUPE_KEYS      3
-#define PRUNE_ROWS       100
 #define OPERATOR_IDS_MAX 5
 
 /* ---------------------------------------------------------------- producers */
@@ -165,20 +164,18 @@ static void producer_start(struct sim_world *world, uint32_t who)
 
 /* ---------------------------------------------------------------- reapers */
 
-static void reap(struct sim_world *world, uint32_t who, enum sim_verb verb)
+static void reap(struct sim_world *world, uint32_t who)
 {
-    struct sim_call *call = sim_net_call(world, world->reapers[who].actor, verb);
+    struct sim_call *call = sim_net_call(world, world->reapers[who].actor, SIM_VERB_REAP);
     call->who = who;
     call->deadline_us = world->now_us + sim_ms(CALL_TIMEOUT_MS);
-    call->rows_max = verb == SIM_VERB_REAP ? world->plan->reap_batch_max : PRUNE_ROWS;
+    call->rows_max = world->plan->reap_batch_max;
     sim_net_send(world, call);
 }
 
 static void on_reap(struct sim_world *world, const struct sim_event *event)
 {
-    reap(world, event->who, SIM_VERB_REAP);
-    if (world->plan->is_on[SIM_CLASS_PRUNE])
-        reap(world, event->who, SIM_VERB_PRUNE);
+    reap(world, event->who);
     sim_plan_event(world, sim_ms(world->plan->reap_interval_ms),
                    (struct sim_event){.fn = on_reap, .who = event->who});
 }
@@ -186,9 +183,8 @@ static void on_reap(struct sim_world *world, const struct sim_event *event)
 void sim_reaper_answer(struct sim_world *world, struct sim_call *call, pawl_code code)
 {
     /* A full batch means that there may be more. A failed one waits for the next turn. */
-    if (call->verb == SIM_VERB_REAP && code == PAWL_OK &&
-        (int64_t)call->items_count == call->rows_max)
-        reap(world, call->who, SIM_VERB_REAP);
+    if (code == PAWL_OK && (int64_t)call->items_count == call->rows_max)
+        reap(world, call->who);
 }
 
 static void reaper_start(struct sim_world *world, uint32_t who)

@@ -141,10 +141,8 @@ static void on_downstream_back(struct sim_world *world, const struct sim_event *
 {
     if (sim_worker_misses(world, event))
         return;
-    struct sim_worker *worker = &world->workers[event->who];
     world->is_downstream_paused[event->who] = false;
-    pawli_keeper_on_resume(worker->keeper, sim_worker_now(world, worker), (size_t)event->what);
-    sim_worker_drive(world, worker);
+    sim_worker_set_line(world, &world->workers[event->who], (size_t)event->what, false);
 }
 
 static void strike_downstream(struct sim_world *world)
@@ -157,13 +155,12 @@ static void strike_downstream(struct sim_world *world)
     size_t line = sim_flip(&world->dice)
                       ? PAWLI_LINE_ALL
                       : (size_t)sim_between(&world->dice, 0, worker->plan->lines_count - 1);
-    pawli_keeper_on_pause(worker->keeper, sim_worker_now(world, worker), line);
     sim_plan_event(world, some_time_us(world, OTHER_LEASES_MAX),
                    (struct sim_event){.fn = on_downstream_back,
                                       .who = worker->index,
                                       .generation = worker->incarnation,
                                       .what = line});
-    sim_worker_drive(world, worker);
+    sim_worker_set_line(world, worker, line, true);
 }
 
 static void strike_shutdown(struct sim_world *world)

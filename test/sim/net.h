@@ -40,7 +40,6 @@ enum sim_verb {
     SIM_VERB_OWN_SETTLE, /* by a handler, in its own transaction */
     SIM_VERB_ENQUEUE,
     SIM_VERB_REAP,
-    SIM_VERB_PRUNE,
     SIM_VERB_CANCEL,
     SIM_VERB_REDRIVE,
     SIM_VERB_DISCARD,

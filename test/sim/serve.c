@@ -115,8 +115,6 @@ static void count_settle(struct sim_world *world, const struct sim_item *item)
     struct sim_job *job = &world->jobs[item->job];
     if (item->code == PAWL_STALE)
         sim_tally(&world->tallies, SIM_TALLY_SETTLE_STALE);
-    else if (item->code == PAWL_GONE)
-        sim_tally(&world->tallies, SIM_TALLY_SETTLE_GONE);
     else if (item->code == PAWL_OK && job->settled_version == item->lease.version)
         sim_tally(&world->tallies, SIM_TALLY_SETTLE_REPLAY);
     else if (item->code == PAWL_OK)
@@ -232,15 +230,6 @@ static void serve_reap(struct sim_world *world, struct sim_call *call, pawl_stor
                   rows[i].state == PAWL_READY ? SIM_TALLY_REAPED : SIM_TALLY_REAPED_FAILED);
 }
 
-static void serve_prune(struct sim_world *world, struct sim_call *call, pawl_store *store)
-{
-    size_t count = 0;
-    pawl_err err;
-    call->code = pawl_prune(store, (size_t)call->rows_max, &count, &err);
-    sim_must(call->code, &err, "prune");
-    world->tallies.count[SIM_TALLY_PRUNED] += count;
-}
-
 /* ---------------------------------------------------------------- operators */
 
 static void serve_change(struct sim_world *world, struct sim_call *call, pawl_store *store)
@@ -345,9 +334,6 @@ static void serve(struct sim_world *world, struct sim_call *call, pawl_store *st
         break;
     case SIM_VERB_REAP:
         serve_reap(world, call, store);
-        break;
-    case SIM_VERB_PRUNE:
-        serve_prune(world, call, store);
         break;
     case SIM_VERB_CANCEL:
     case SIM_VERB_REDRIVE:

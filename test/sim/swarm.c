@@ -17,6 +17,7 @@
 
 #define POLLS_MAX    5000 /* idle polls are most of a run's cost: so many at most, all workers */
 #define REAPS_MAX    2500
+#define CROWDED_PPM  600000
 #define CLASS_ON_PPM 450000
 #define ALL_OFF_PPM  50000 /* calm seeds: then every bound must be met exactly */
 #define STRIKES_MAX  16    /* of each class in one run, on average */
@@ -45,7 +46,6 @@ const char *sim_class_name(enum sim_class class)
         [SIM_CLASS_DOWNSTREAM] = "downstream",
         [SIM_CLASS_SHUTDOWN] = "shutdown",
         [SIM_CLASS_SETTINGS] = "settings",
-        [SIM_CLASS_PRUNE] = "prune",
     };
     return names[class];
 }
@@ -74,15 +74,16 @@ static int64_t scaled(struct sim_dice *dice, int64_t low, int64_t high)
 
 static void draw_sizes(struct sim_plan *plan, struct sim_dice *dice)
 {
-    static const uint32_t lengths[] = {40, 40, 20};
-    static const int64_t minutes[][2] = {{5, 15}, {20, 45}, {60, 120}};
-    uint32_t length = sim_weighted(dice, lengths, 3);
-    plan->chaos_ms = sim_between(dice, minutes[length][0], minutes[length][1]) * 60000;
+    /* Short and crowded, or long and quiet: an event that needs a crowd, and one that needs time,
+     * are both met. */
+    bool is_crowded = sim_chance(dice, CROWDED_PPM);
+    plan->chaos_ms = is_crowded ? sim_between(dice, 3, 10) * 60000
+                                : sim_between(dice, 40, 120) * 60000;
     plan->workers = (uint32_t)sim_between(dice, 3, SIM_WORKERS_MAX);
     plan->reapers = (uint32_t)sim_between(dice, 1, SIM_REAPERS_MAX);
     plan->producers = (uint32_t)sim_between(dice, 1, SIM_PRODUCERS_MAX);
     plan->queues = (uint32_t)sim_between(dice, 1, SIM_QUEUES_MAX);
-    plan->jobs_max = sim_between(dice, 20, sim_flip(dice) ? 60 : 160);
+    plan->jobs_max = is_crowded ? sim_between(dice, 40, 200) : sim_between(dice, 20, 80);
     plan->batch_max = scaled(dice, 1, 30);
     plan->enqueue_gap_ms = most(1, plan->chaos_ms * (plan->batch_max + 1) / 2 * plan->producers /
                                        plan->jobs_max * 8 / 10);
@@ -109,11 +110,7 @@ static void draw_queues(struct sim_plan *plan, struct sim_dice *dice)
         settings->max_retries = sim_between(dice, 0, 4);
         settings->max_lost_leases = sim_flip(dice) ? 10 : sim_between(dice, 1, 6);
         settings->backoff_base_ms = scaled(dice, 100, 2000);
-        settings->backoff_max_ms = scaled(dice, settings->backoff_base_ms, 30000);
-        if (plan->is_on[SIM_CLASS_PRUNE]) {
-            settings->keep_succeeded_ms = sim_between(dice, 10 * lease, 20 * lease);
-            settings->keep_failed_ms = sim_between(dice, 10 * lease, 20 * lease);
-        }
+        settings->backoff_max_ms = settings->backoff_base_ms * sim_between(dice, 1, 16);
         plan->lease_largest_ms = most(plan->lease_largest_ms, settings->lease_ms);
         plan->lease_smallest_ms = least(plan->lease_smallest_ms, settings->lease_ms);
     }
@@ -178,9 +175,7 @@ static void draw_work(struct sim_plan *plan, struct sim_dice *dice)
     plan->start_by_ppm = sim_flip(dice) ? 0 : sim_between(dice, 0, 300000);
     plan->dedupe_ppm = sim_flip(dice) ? 0 : sim_between(dice, 0, 500000);
     plan->own_limits_ppm = sim_flip(dice) ? 0 : sim_between(dice, 0, 500000);
-    plan->old_id_ppm = sim_flip(dice) || plan->is_on[SIM_CLASS_PRUNE]
-                           ? 0
-                           : sim_between(dice, 0, 100000);
+    plan->old_id_ppm = sim_flip(dice) ? 0 : sim_between(dice, 0, 100000);
     plan->temper_weights[SIM_TEMPER_STEADY] = 20;
     for (uint32_t i = 1; i < SIM_TEMPERS; i++)
         plan->temper_weights[i] = sim_flip(dice) ? 0 : (uint32_t)scaled(dice, 1, 20);
@@ -202,8 +197,8 @@ static void draw_trouble(struct sim_plan *plan, struct sim_dice *dice)
         plan->gap_ms[i] = most(1, plan->chaos_ms / sim_between(dice, 1, STRIKES_MAX));
     /* These do not strike by time. */
     static const enum sim_class steady[] = {
-        SIM_CLASS_HELD_CALL, SIM_CLASS_DROP,    SIM_CLASS_FAR_DELAY, SIM_CLASS_DUPLICATE,
-        SIM_CLASS_WAKE_LOST, SIM_CLASS_STRETCH, SIM_CLASS_PRUNE,
+        SIM_CLASS_HELD_CALL, SIM_CLASS_DROP,      SIM_CLASS_FAR_DELAY,
+        SIM_CLASS_DUPLICATE, SIM_CLASS_WAKE_LOST, SIM_CLASS_STRETCH,
     };
     for (size_t i = 0; i < sizeof(steady) / sizeof(steady[0]); i++)
         plan->gap_ms[steady[i]] = 0;
@@ -217,7 +212,6 @@ void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int mutant)
     bool is_calm = sim_chance(&dice, ALL_OFF_PPM);
     for (uint32_t i = 0; i < SIM_CLASSES; i++)
         plan->is_on[i] = sim_chance(&dice, CLASS_ON_PPM) && !is_calm;
-    plan->is_on[SIM_CLASS_PRUNE] = false;
     draw_sizes(plan, &dice);
     draw_queues(plan, &dice);
     for (uint32_t i = 0; i < plan->workers; i++)

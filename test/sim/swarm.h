@@ -37,7 +37,6 @@ enum sim_class {
     SIM_CLASS_DOWNSTREAM,   /* what is behind the handlers saturates */
     SIM_CLASS_SHUTDOWN,     /* workers are told to shut down, and come back */
     SIM_CLASS_SETTINGS,     /* workers get new settings while they run */
-    SIM_CLASS_PRUNE,        /* short retentions: histories are pruned while settles are under way */
     SIM_CLASSES
 };
 

@@ -47,7 +47,6 @@
     X(SHUTDOWN, "graceful shutdowns")                                     \
     X(ABORT_ALL, "shutdowns that abort everything")                       \
     X(SETTINGS, "worker settings changed")                                \
-    X(PRUNED, "histories pruned")                                         \
     X(DELAYED, "jobs delayed")                                            \
     X(START_BY, "jobs with a start-by deadline")                          \
     X(DEDUPE_HIT, "enqueues refused as duplicates")                       \
@@ -67,7 +66,6 @@
     X(SEND_REFUSED, "handlers: sends refused")                            \
     X(SETTLE_REPLAY, "settle replays answered OK")                        \
     X(SETTLE_STALE, "settles refused as stale")                           \
-    X(SETTLE_GONE, "settles of a history that was pruned")                \
     X(SETTLE_WITHHELD, "settles and releases withheld after a pause")     \
     X(RENEW_STALE, "renewals refused as stale")                           \
     X(RENEW_CANCELLED, "renewals answered: cancelled")                    \

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define IDLE_STEPS_MAX   100   /* in a row, without time passing */
 #define STEP_ACTIONS_MAX 10000 /* more than a keeper can mean in one step */
@@ -155,6 +156,8 @@ void sim_worker_up(struct sim_world *world, struct sim_worker *worker)
     worker->grants = room_for(worker->rows_max, sizeof(*worker->grants));
     worker->slots = room_for(worker->rows_max, sizeof(*worker->slots));
     worker->verdicts = room_for(worker->rows_max, sizeof(*worker->verdicts));
+    worker->settings = plan->settings;
+    memset(worker->is_line_paused, 0, sizeof(worker->is_line_paused));
     worker->step_us = INT64_MAX;
     worker->paused_until_us = 0;
     worker->is_step_owed = false;
@@ -198,7 +201,22 @@ void sim_worker_set(struct sim_world *world, struct sim_worker *worker,
                     const pawl_worker_settings *settings)
 {
     note_up(world, worker, settings);
+    worker->settings = *settings;
     pawli_keeper_on_settings(worker->keeper, sim_worker_now(world, worker), settings);
+    sim_worker_drive(world, worker);
+}
+
+void sim_worker_set_line(struct sim_world *world, struct sim_worker *worker, size_t line,
+                         bool is_paused)
+{
+    for (size_t i = 0; i < worker->plan->lines_count; i++) {
+        if (line == PAWLI_LINE_ALL || line == i)
+            worker->is_line_paused[i] = is_paused;
+    }
+    if (is_paused)
+        pawli_keeper_on_pause(worker->keeper, sim_worker_now(world, worker), line);
+    else
+        pawli_keeper_on_resume(worker->keeper, sim_worker_now(world, worker), line);
     sim_worker_drive(world, worker);
 }
 
@@ -322,9 +340,30 @@ static struct sim_call *call_for(struct sim_world *world, struct sim_worker *wor
     return call;
 }
 
+/* K7, and RULE-020-042: it asks for no more than it has room for, and not for a line that is
+ * saturated. */
+static void check_claim(struct sim_world *world, const struct sim_worker *worker,
+                        const struct pawli_action *action)
+{
+    struct pawli_keeper_counts counts = pawli_keeper_count(worker->keeper);
+    int64_t held = (int64_t)(counts.running + counts.buffered);
+    if (held + action->jobs_max > worker->settings.parallel_max + worker->settings.buffer_max)
+        sim_fail(world, "K7", "%s holds %lld and asks for %lld", worker->actor->name,
+                 (long long)held, (long long)action->jobs_max);
+    for (size_t i = 0; i < action->lines_count; i++) {
+        const struct pawli_action_line *line = &action->lines[i];
+        int64_t line_max = worker->plan->held_max[line->line];
+        if (worker->is_line_paused[line->line])
+            sim_fail(world, "RULE-020-042", "%s claims for a saturated line", worker->actor->name);
+        if (line_max != PAWL_DEFAULT && line->jobs_max > line_max)
+            sim_fail(world, "K7", "%s asks for too many of one line", worker->actor->name);
+    }
+}
+
 static void do_claim(struct sim_world *world, struct sim_worker *worker,
                      const struct pawli_action *action)
 {
+    check_claim(world, worker, action);
     struct sim_call *call = call_for(world, worker, action, SIM_VERB_CLAIM);
     call->rows_max = action->jobs_max;
     call->lines_count = action->lines_count;
@@ -388,6 +427,10 @@ static void do_start(struct sim_world *world, struct sim_worker *worker,
     struct sim_held *held = held_of(world, worker, action->slot);
     if (held->is_running)
         sim_fail(world, "SIM-START-TWICE", "%s starts a handler that runs", worker->actor->name);
+    if (worker->is_line_paused[action->line])
+        sim_fail(world, "RULE-020-042", "%s starts a job of a saturated line", worker->actor->name);
+    if (pawli_keeper_count(worker->keeper).running > (size_t)worker->settings.parallel_max)
+        sim_fail(world, "RULE-020-041", "%s runs more handlers than it may", worker->actor->name);
     if (held->is_adopted)
         sim_tally(&world->tallies, SIM_TALLY_ADOPTED_STARTED);
     note_job(world, worker, PAWLI_NOTE_START, &held->lease, (int64_t)action->why);

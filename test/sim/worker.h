@@ -39,6 +39,8 @@ struct sim_worker {
     uint32_t index;
     uint32_t incarnation;
     const struct sim_worker_plan *plan;
+    pawl_worker_settings settings;       /* as they are now */
+    bool is_line_paused[SIM_QUEUES_MAX]; /* by its downstream */
     struct sim_actor *actor;
     struct pawli_keeper *keeper; /* NULL while it is down */
     struct sim_drift clock;      /* monotonic */
@@ -75,6 +77,10 @@ void sim_worker_abort_all(struct sim_world *world, struct sim_worker *worker);
 /* It gets new settings while it runs. */
 void sim_worker_set(struct sim_world *world, struct sim_worker *worker,
                     const pawl_worker_settings *settings);
+
+/* Its downstream is saturated, or is no longer: one line, or PAWLI_LINE_ALL. */
+void sim_worker_set_line(struct sim_world *world, struct sim_worker *worker, size_t line,
+                         bool is_paused);
 
 /* Its clock has changed its pace: it looks at it anew. */
 void sim_worker_nudge(struct sim_world *world, struct sim_worker *worker);

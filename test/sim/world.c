@@ -134,7 +134,7 @@ void sim_party_answer(struct sim_world *world, struct sim_call *call, pawl_code 
         sim_worker_answer(world, call, code);
     else if (call->verb == SIM_VERB_ENQUEUE)
         sim_producer_answer(world, call, code);
-    else if (call->verb == SIM_VERB_REAP || call->verb == SIM_VERB_PRUNE)
+    else if (call->verb == SIM_VERB_REAP)
         sim_reaper_answer(world, call, code);
 }
 
