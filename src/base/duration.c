@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct unit {
@@ -34,6 +35,9 @@ static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
+
+_Static_assert(PAWL_DURATION_MAX_MS == INT64_C(3650) * 24 * 3600 * 1000,
+               "refuse() names the longest duration");
 
 #define SHOWN_MAX 32 /* bytes of the text that an error quotes */
 
@@ -85,7 +89,7 @@ pawl_code pawl_duration_parse(const char *text, int64_t *ret_ms, pawl_err *err)
     if (!is_digit(text[0]))
         return refuse(err, text, "does not begin with a number");
 
-    /* The largest number that is allowed with any unit stands for all that are larger. */
+    /* Once too large for every unit it is not counted further, however many digits follow. */
     int64_t number = 0;
     size_t i = 0;
     for (; is_digit(text[i]); i++)

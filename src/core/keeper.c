@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * keeper.c - the keeper's life and its one loop: look at the clock, then give out what is to be
- * done, most urgent first. Owns:  the keeper, the order of its actions, shutdown. Never: does I/O,
- * takes a lock, reads a clock, allocates after pawli_keeper_new().
+ *            done, most urgent first.
+ * Owns:  the keeper, the order of its actions, shutdown.
+ * Never: does I/O, takes a lock, reads a clock, allocates after pawli_keeper_new().
  */
 #include "core/keeper_table.h"
 #include "base/error.h"

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * keeper_claim.c - when the keeper asks for work, how much of it, and what it does when the answer
- * is lost. Owns:  claims, and asking what stands in the worker's own name. Never: asks for more
- * than it has room for (K7); forgets a claim whose reply was lost (K4).
+ *                  is lost.
+ * Owns:  claims, and asking what stands in the worker's own name.
+ * Never: asks for more than it has room for (K7); forgets a claim whose reply was lost (K4).
  */
 #include "core/keeper_table.h"
 #include "base/random.h"

@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * keeper_hold.c - the keeper's table of held jobs: where each is in its life, how long its lease
- * may be relied on, and when to look at it again. Owns:  struct hold, the lists it stands in, the
- * heap of alarms. Never: talks to a store; decides what to claim or to send (keeper_claim.c,
- * keeper_beat.c, keeper_settle.c do).
+ *                 may be relied on, and when to look at it again.
+ * Owns:  struct hold, the lists it stands in, the heap of alarms.
+ * Never: talks to a store; decides what to claim or to send (keeper_claim.c, keeper_beat.c,
+ *        keeper_settle.c do).
  */
 #include "core/keeper_table.h"
 #include "core/policy.h"

@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * keeper_settle.c - what becomes of a job when its handler has ended, or when it is given back
- * unstarted. Owns:  the outstanding settle and the outstanding release. Never: settles what a lost
- * lease or a failed beat has stopped (K2); takes a lost reply for an answer (K4).
+ *                   unstarted.
+ * Owns:  the outstanding settle and the outstanding release.
+ * Never: settles what a lost lease or a failed beat has stopped (K2); takes a lost reply for an
+ *        answer (K4).
  */
 #include "core/keeper_table.h"
 
