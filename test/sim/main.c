@@ -14,11 +14,14 @@
 #include <string.h>
 
 #define FAILURES_MAX 5 /* then it has been shown */
+#define SEEDS_USUAL  200
 
 struct options {
     uint64_t first;
-    uint64_t last;
-    double hours_min; /* go on beyond `last` until so many virtual hours have passed */
+    uint64_t count;
+    bool is_seed; /* --seed was given: one seed, unless --seeds says how many */
+    bool is_seeds;
+    double hours_min; /* go on until so many virtual hours have passed */
     const char *mutant;
     const char *save;
     bool is_print;
@@ -28,10 +31,11 @@ struct options {
 };
 
 static const char usage[] =
-    "usage: sim [--seed N | --seeds A..B] [--hours H] [--partial] [--print] [--save FILE]\n"
-    "           [--mutant NAME] | --all-mutants\n"
-    "  --seed N        one seed; with --print its history as text, with --save as it is\n"
-    "  --seeds A..B    these seeds, both ends included (default 1..200)\n"
+    "usage: pawl-sim [--seed N] [--seeds COUNT | --seeds A..B] [--hours H] [--partial]\n"
+    "                [--print] [--save FILE] [--mutant NAME] | --all-mutants\n"
+    "  --seed N        this seed; with --print its history as text, with --save as it is\n"
+    "  --seeds COUNT   so many seeds, from N or 1 on (default 200)\n"
+    "  --seeds A..B    these seeds, both ends included\n"
     "  --hours H       go on until at least so many virtual hours have passed\n"
     "  --partial       do not fail where some fault never happened\n"
     "  --mutant NAME   with a deliberate bug; --mutant list names them\n"
@@ -53,13 +57,18 @@ static bool parse_number(const char *text, uint64_t *ret_number, const char **re
 static bool parse_seeds(const char *text, struct options *options)
 {
     const char *rest = NULL;
-    if (!parse_number(text, &options->first, &rest))
+    uint64_t last = 0;
+    options->is_seeds = true;
+    if (!parse_number(text, &options->count, &rest))
         return false;
-    options->last = options->first;
     if (*rest == '\0')
-        return true;
-    return strncmp(rest, "..", 2) == 0 && parse_number(rest + 2, &options->last, &rest) &&
-           *rest == '\0' && options->last >= options->first;
+        return options->count > 0;
+    options->first = options->count;
+    if (strncmp(rest, "..", 2) != 0 || !parse_number(rest + 2, &last, &rest) || *rest != '\0' ||
+        last < options->first)
+        return false;
+    options->count = last - options->first + 1;
+    return true;
 }
 
 static bool parse_flag(int *at, int argc, char **argv, struct options *options)
@@ -77,8 +86,9 @@ static bool parse_flag(int *at, int argc, char **argv, struct options *options)
         return false;
     const char *value = argv[++*at];
     if (strcmp(flag, "--seed") == 0) {
-        options->is_partial = true;
-        return strstr(value, "..") == NULL && parse_seeds(value, options);
+        const char *rest = NULL;
+        options->is_seed = true;
+        return parse_number(value, &options->first, &rest) && *rest == '\0';
     }
     if (strcmp(flag, "--seeds") == 0)
         return parse_seeds(value, options);
@@ -136,7 +146,7 @@ static bool run_seed(const struct options *options, uint64_t seed, int mutant, s
         total->failed++;
         printf("FAILED seed %" PRIu64 ": %s: %s\n", seed, outcome.rule, outcome.text);
         sim_run_describe(seed, mutant, stdout);
-        printf("  replay: sim --seed %" PRIu64 " --print\n", seed);
+        printf("  replay: pawl-sim --seed %" PRIu64 " --print\n", seed);
     }
     return outcome.is_ok;
 }
@@ -145,7 +155,7 @@ static int run_seeds(const struct options *options, int mutant)
 {
     struct total total = {0};
     for (uint64_t seed = options->first; total.failed < FAILURES_MAX; seed++) {
-        if (seed > options->last && hours_of(total.virtual_us) >= options->hours_min)
+        if (total.seeds >= options->count && hours_of(total.virtual_us) >= options->hours_min)
             break;
         run_seed(options, seed, mutant, &total);
     }
@@ -163,7 +173,7 @@ static int run_seeds(const struct options *options, int mutant)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.first = 1, .last = 200};
+    struct options options = {.first = 1, .count = SEEDS_USUAL};
     for (int i = 1; i < argc; i++) {
         if (!parse_flag(&i, argc, argv, &options)) {
             fputs(usage, stderr);
@@ -173,6 +183,10 @@ int main(int argc, char **argv)
     if (options.is_help) {
         fputs(usage, stdout);
         return EXIT_SUCCESS;
+    }
+    if (options.is_seed && !options.is_seeds) {
+        options.count = 1;
+        options.is_partial = true;
     }
     if (options.is_all_mutants)
         return sim_mutants_all();

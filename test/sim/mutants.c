@@ -73,22 +73,23 @@ static bool is_caught(int mutant)
     for (uint64_t seed = 1; seed <= SEEDS_MAX; seed++) {
         sim_run(&(struct sim_run_args){.seed = seed, .mutant = mutant, .is_once = true}, &outcome);
         if (!outcome.is_ok) {
-            printf("caught   %-22s seed %2" PRIu64 "  %-10s %s\n", names[mutant], seed,
-                   outcome.rule, outcome.text);
+            printf("ok %d - %s # caught by %s in seed %" PRIu64 ": %s\n", mutant, names[mutant],
+                   outcome.rule, seed, outcome.text);
             return true;
         }
     }
-    printf("SURVIVED %-22s %d seeds\n", names[mutant], SEEDS_MAX);
+    printf("not ok %d - %s # survived %d seeds\n", mutant, names[mutant], SEEDS_MAX);
     return false;
 }
 
 int sim_mutants_all(void)
 {
     int survived = 0;
+    printf("1..%d\n", PAWLI_MUTANTS - 1);
     for (int i = 1; i < PAWLI_MUTANTS; i++) {
         survived += is_caught(i) ? 0 : 1;
         fflush(stdout);
     }
-    printf("mutants: %d of %d caught\n", PAWLI_MUTANTS - 1 - survived, PAWLI_MUTANTS - 1);
+    printf("# mutants: %d of %d caught\n", PAWLI_MUTANTS - 1 - survived, PAWLI_MUTANTS - 1);
     return survived > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

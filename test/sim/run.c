@@ -8,12 +8,17 @@
 #include "sim/run.h"
 
 #include "core/mutant.h"
+#include "sim/check.h"
 
 #include "sim/world.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DRIFT_APART_PPM 20500 /* one clock 1 % fast, the other 1 % slow */
+#define REAPS_IN_A_ROW  100   /* a reaper with small batches needs that many calls for a crowd */
+#define RESTART_MS      20000 /* a worker that went down is back by then */
 
 static uint64_t hash_of(const uint8_t *bytes, size_t bytes_len)
 {
@@ -57,12 +62,52 @@ static void print_history(const uint8_t *bytes, size_t bytes_len, FILE *out)
     pawli_trace_reader_free(reader);
 }
 
-static void check_history(const uint8_t *bytes, size_t bytes_len, struct sim_outcome *outcome)
+/* What the checker may take for granted, given what this seed has drawn. */
+static struct check_options options_of(const struct sim_plan *plan)
 {
-    (void)bytes;
-    (void)bytes_len;
-    (void)outcome;
-    (void)violated;
+    int64_t retry_ms = 0;
+    int64_t call_ms = 0;
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        const pawl_worker_settings *settings = &plan->worker[i].settings;
+        retry_ms = settings->retry_max_ms > retry_ms ? settings->retry_max_ms : retry_ms;
+        call_ms = settings->call_timeout_ms > call_ms ? settings->call_timeout_ms : call_ms;
+    }
+    bool is_drifting = plan->is_on[SIM_CLASS_STORE_DRIFT] || plan->is_on[SIM_CLASS_WORKER_DRIFT];
+    int64_t round_trip_ms = 2 * plan->latency_us / 1000 + 2;
+    return (struct check_options){
+        .is_exact = true,
+        .is_complete = true,
+        .must_drain = true,
+        .drift_ppm = is_drifting ? DRIFT_APART_PPM : 0,
+        .round_trip_ms = round_trip_ms,
+        .reaper_ms = plan->reap_interval_ms + REAPS_IN_A_ROW * round_trip_ms,
+        .recover_ms = call_ms + retry_ms + round_trip_ms,
+        .calm_ms = retry_ms + call_ms + 2 * plan->lease_largest_ms + RESTART_MS,
+    };
+}
+
+static void judge(const struct sim_plan *plan, const struct sim_run_args *args,
+                  const struct check_part *history, struct sim_outcome *outcome)
+{
+    struct check_options options = options_of(plan);
+    struct check_report *report = malloc(sizeof(*report));
+    pawl_err err;
+    if (report == NULL)
+        abort();
+    sim_must(check_history(history->bytes, history->len, &options, report, &err), &err, "check");
+    outcome->records = report->records;
+    if (report->kept > 0) {
+        const struct check_violation *violation = &report->violations[0];
+        char id[PAWL_ID_TEXT_MAX];
+        char text[SIM_TEXT_MAX];
+        snprintf(text, sizeof(text), "%s: job %s version %" PRId64 " at %" PRId64 " us: %s",
+                 check_rule_name(violation->rule), pawl_id_format(&violation->job, id),
+                 violation->version, violation->at.us, violation->text);
+        violated(outcome, check_rule_number(violation->rule), text);
+    }
+    if (args->print != NULL)
+        check_report_print(report, args->print);
+    free(report);
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -98,7 +143,7 @@ static void run_world(const struct sim_plan *plan, const struct sim_run_args *ar
         if (args->save != NULL)
             fwrite(bytes, 1, bytes_len, args->save);
         /* What the checker sees comes first: it names the rule that a bug breaks. */
-        check_history(bytes, bytes_len, outcome);
+        judge(plan, args, &(struct check_part){bytes, bytes_len}, outcome);
         if (world->is_failed)
             violated(outcome, world->rule, world->failure);
     }
