@@ -53,13 +53,13 @@ extern "C" {
 #define PAWL_LEASE_MIN_MS 100  /* the shortest lease */
 #define PAWL_DURATION_MAX_MS \
     (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: the longest duration taken anywhere */
-#define PAWL_RETRIES_MAX       10000 /* the largest bound on retries or lost leases */
-#define PAWL_PRIORITY_URGENT   0     /* the most urgent priority */
-#define PAWL_PRIORITY_NORMAL   5     /* the priority of a job that names none */
-#define PAWL_PRIORITY_LAST     9     /* the least urgent priority */
-#define PAWL_ERR_TEXT_MAX      256 /* bytes in pawl_err.text, with the closing NUL */
-#define PAWL_ID_TEXT_MAX       37  /* bytes in a printed id, with the closing NUL */
-#define PAWL_DURATION_TEXT_MAX 32  /* bytes in a printed duration, with the closing NUL */
+#define PAWL_RETRIES_MAX       10000   /* the largest bound on retries or lost leases */
+#define PAWL_PRIORITY_URGENT   0       /* the most urgent priority */
+#define PAWL_PRIORITY_NORMAL   5       /* the priority of a job that names none */
+#define PAWL_PRIORITY_LAST     9       /* the least urgent priority */
+#define PAWL_ERR_TEXT_MAX      256     /* bytes in pawl_err.text, with the closing NUL */
+#define PAWL_ID_TEXT_MAX       37      /* bytes in a printed id, with the closing NUL */
+#define PAWL_DURATION_TEXT_MAX 32      /* bytes in a printed duration, with the closing NUL */
 
 #define PAWL_DEFAULT INT64_MIN /* "what the settings say", in a duration or a count */
 #define PAWL_FOREVER INT64_MAX /* "never", in a retention */
@@ -424,8 +424,8 @@ typedef struct pawl_enqueue_row {
     size_t payload_len;
     int priority;            /* PAWL_PRIORITY_URGENT .. PAWL_PRIORITY_LAST */
     int64_t delay_ms;        /* not claimable before this has passed: 0 none; never negative */
-    int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time;
-                                PAWL_DEFAULT: no such deadline */
+    int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time (a claim
+                                that is released does not count); PAWL_DEFAULT: no such deadline */
     int64_t max_retries;     /* PAWL_DEFAULT: the queue's */
     int64_t timeout_ms;      /* PAWL_DEFAULT: the queue's execution timeout */
     int64_t backoff_base_ms; /* PAWL_DEFAULT: the queue's */

@@ -59,7 +59,7 @@ int64_t pawli_wall_diff_ms(pawl_wall from, pawl_wall to)
 static int64_t read_system_us(clockid_t clock)
 {
     struct timespec now;
-    /* Both clocks exist on every Linux that this builds for. Were one missing, any number given
+    /* These clocks exist on every Linux that this builds for. Were one missing, any number given
      * back would make some lease look valid. */
     if (clock_gettime(clock, &now) != 0)
         abort();
@@ -83,6 +83,14 @@ static const pawl_clock system_clock = {.mono = system_mono, .wall = system_wall
 const pawl_clock *pawl_clock_system(void)
 {
     return &system_clock;
+}
+
+struct timespec pawli_wait_until(int64_t ms)
+{
+    assert(ms >= 0);
+    int64_t until_us = add_ms(read_system_us(CLOCK_MONOTONIC), ms);
+    return (struct timespec){.tv_sec = (time_t)(until_us / 1000000),
+                             .tv_nsec = (long)(until_us % 1000000) * 1000};
 }
 
 /* ---- the clock turned by hand */

@@ -9,6 +9,8 @@
 
 #include "pawl/pawl.h"
 
+#include <time.h>
+
 #define PAWLI_MONO_NEVER ((pawl_mono){INT64_MAX})
 
 pawl_mono pawli_mono_add_ms(pawl_mono at, int64_t ms);
@@ -37,6 +39,12 @@ static inline bool pawli_wall_is_set(pawl_wall at)
 {
     return at.us != 0;
 }
+
+/*
+ * The instant `ms` from now as pthread_cond_timedwait() takes it, for conditions that were made for
+ * CLOCK_MONOTONIC: how long a thread waits is real time, whatever clock its work was handed.
+ */
+struct timespec pawli_wait_until(int64_t ms);
 
 /* A clock that moves only when it is told to. Not safe to turn while another thread reads it. */
 struct pawli_manual_clock {

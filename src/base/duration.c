@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct unit {
@@ -34,6 +35,9 @@ static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
+
+_Static_assert(PAWL_DURATION_MAX_MS == INT64_C(3650) * 24 * 3600 * 1000,
+               "refuse() names the longest duration");
 
 #define SHOWN_MAX 32 /* bytes of the text that an error quotes */
 

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 struct code_row {
     pawl_code code;

@@ -452,11 +452,11 @@ pawl_code pawli_job_change(struct pawli_job *job, const struct pawli_job_rules *
     if (rc != PAWL_OK)
         return rc;
 
-    bool is_terminal = step.job.state == PAWL_SUCCEEDED || step.job.state == PAWL_FAILED;
     assert((step.job.state == PAWL_IN_FLIGHT) == (step.job.worker[0] != '\0')); /* J1 */
     assert(step.job.lease_version >= job->lease_version);                       /* J2 */
     assert(step.job.attempts == job->attempts + (step.row.is_due ? 1 : 0));     /* J3 */
-    assert(is_terminal == pawli_wall_is_set(step.job.finished_at));             /* J4 */
+    assert((step.job.state == PAWL_SUCCEEDED || step.job.state == PAWL_FAILED) ==
+           pawli_wall_is_set(step.job.finished_at)); /* J4 */
     *job = step.job;
     *ret_row = step.row;
     return PAWL_OK;

@@ -19,7 +19,7 @@ struct pawli_job {
     int64_t attempts;      /* ledger rows written; the next row's number is one more */
     int64_t lease_version;
     pawl_wall due_at;
-    pawl_wall start_by;    /* 0: none */
+    pawl_wall start_by;    /* 0: none, or met: an attempt has ended, other than by release */
     pawl_wall finished_at; /* 0 while live */
     pawl_reason reason;    /* of the last ledger row */
     bool is_discarded;
@@ -62,7 +62,7 @@ enum pawli_event {
 /* A change asked for. Fields that the event does not name are ignored. */
 struct pawli_change {
     enum pawli_event event;
-    pawl_wall now;      /* the store's clock, read after the row was locked */
+    pawl_wall now;      /* the store's clock, read after the row was locked; never 0 */
     const char *worker; /* CLAIM, RENEW, settles, RELEASE */
     pawl_token token;   /* CLAIM: the new one; RENEW, settles, RELEASE: the one shown */
     int64_t version;    /* RENEW, settles, RELEASE: the one shown */

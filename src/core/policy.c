@@ -77,7 +77,7 @@ struct field {
     size_t offset;
     int64_t initial;
     struct pawli_range range;
-    int64_t also; /* one value outside the range that is allowed, or `initial` again */
+    int64_t also; /* one more value that is allowed; where there is none, `initial` again */
 };
 
 #define SETTINGS_FIELD(type, field) #field, offsetof(type, field)

@@ -9,7 +9,7 @@
 
 #include "pawl/pawl.h"
 
-/* Names: 1 to `max` bytes of printable ASCII without blanks. PAWL_INVALID names `field`. */
+/* Names: 1 to PAWL_NAME_MAX bytes of printable ASCII without blanks. PAWL_INVALID names `field`. */
 pawl_code pawli_check_name(const char *field, const char *value, pawl_err *err);
 
 /* A duration in [min, PAWL_DURATION_MAX_MS]. PAWL_INVALID names `field`, the value and the bound.

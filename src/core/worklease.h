@@ -21,7 +21,7 @@
 struct pawli_worklease;
 
 struct pawli_worklease_options {
-    int64_t max_retries; /* PAWL_DEFAULT: 3 */
+    int64_t max_retries; /* PAWL_DEFAULT: 3; 0 to PAWL_RETRIES_MAX */
     int64_t backlog_max; /* PAWL_DEFAULT: 100,000; from 1 */
 };
 
@@ -47,7 +47,8 @@ struct pawli_acquired {
 /*
  * Try to acquire `offset`. A new lease takes `token` and `now`. In the document's order: terminal,
  * leased, backlog head. PAWL_WL_ORDER: the backlog has another head; err names domain, expected and
- * given. PAWL_WL_BACKLOG_FULL, PAWL_NO_MEMORY. On any failure the record is untouched.
+ * given. PAWL_WL_BACKLOG_FULL: err names the bound; an offset that waits already is ENQUEUED all
+ * the same. PAWL_NO_MEMORY. On any failure the record is untouched.
  */
 struct pawli_acquire {
     int64_t offset;

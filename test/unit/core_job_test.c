@@ -272,14 +272,14 @@ static void an_unstarted_job_has_all_its_time(void **state)
     struct pawli_change claim = claim_at(0);
     claim.timeout_ms = 20000;
     (void)must(&job, claim);
-    struct pawli_change change = by_holder(&job, PAWLI_EVENT_RENEW, 20000);
+    struct pawli_change change = by_holder(&job, PAWLI_EVENT_RENEW, 25000);
     change.is_unstarted = true;
     (void)must(&job, change);
-    assert_true(job.run_until.us == at(40000).us);
-    change = by_holder(&job, PAWLI_EVENT_RENEW, 39999);
+    assert_true(job.run_until.us == at(45000).us);
+    change = by_holder(&job, PAWLI_EVENT_RENEW, 44999);
     (void)must(&job, change);
-    assert_true(job.run_until.us == at(40000).us);
-    change.now = at(40000);
+    assert_true(job.run_until.us == at(45000).us);
+    change.now = at(45000);
     refused(&job, change, PAWL_TIMEOUT);
 }
 

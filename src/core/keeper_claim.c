@@ -1,0 +1,330 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * keeper_claim.c - when the keeper asks for work, how much of it, and what it does when the answer
+ *                  is lost.
+ * Owns:  claims, and asking what stands in the worker's own name.
+ * Never: asks for more than it has room for (K7); forgets a claim whose reply was lost (K4).
+ */
+#include "core/keeper_table.h"
+#include "base/random.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define POLL_JITTER_PART 10 /* polls come up to a tenth of the interval early, never late */
+#define MINE_PER_LEASE   4  /* after a lost claim, how often per lease the store is asked again */
+
+/* ---------------------------------------------------------------- room */
+
+static size_t settings_capacity(const struct pawli_keeper *keeper)
+{
+    int64_t buffer = keeper->is_buffer_closed ? 0 : keeper->settings.buffer_max;
+    return (size_t)(keeper->settings.parallel_max + buffer);
+}
+
+/* How many jobs more it could take. A third of the table is kept for settles that lag, another for
+ * strays. */
+static size_t room(const struct pawli_keeper *keeper)
+{
+    size_t capacity = settings_capacity(keeper);
+    size_t held = keeper->running + keeper->buffered;
+    size_t left = capacity > held ? capacity - held : 0;
+    size_t kept = keeper->holds_count / 3;
+    size_t free = keeper->free_count > kept ? keeper->free_count - kept : 0;
+    if (left > free)
+        left = free;
+    size_t batch = (size_t)keeper->settings.claim_batch_max;
+    return left < batch ? left : batch;
+}
+
+static int64_t line_room(const struct pawli_keeper *keeper, const struct line *line, size_t all)
+{
+    if (line->is_paused || keeper->is_all_paused)
+        return 0;
+    int64_t left = (int64_t)all;
+    if (line->held_max != PAWL_DEFAULT && line->held_max - line->held < left)
+        left = line->held_max - line->held;
+    return left > 0 ? left : 0;
+}
+
+/* Whether a claim is worth its round trip now: a slot would stand idle, or a good part of the
+ * buffer is empty. */
+static bool is_claim_wanted(const struct pawli_keeper *keeper)
+{
+    if (keeper->is_draining || keeper->is_claim_lost || keeper->claim.request != 0)
+        return false;
+    size_t left = room(keeper);
+    if (left == 0)
+        return false;
+    if (!TAILQ_EMPTY(&keeper->startable) && left < (settings_capacity(keeper) + 3) / 4)
+        return false;
+    for (size_t i = 0; i < keeper->lines_count; i++)
+        if (line_room(keeper, &keeper->lines[i], left) > 0)
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- claims */
+
+static void poll_later(struct pawli_keeper *keeper)
+{
+    int64_t poll_us = keeper->settings.poll_ms * 1000;
+    uint64_t early = pawli_random_below(keeper->random, (uint64_t)(poll_us / POLL_JITTER_PART) + 1);
+    keeper->claim_at = (pawl_mono){keeper->now.us + poll_us - (int64_t)early};
+    keeper->claim_why = PAWLI_WHY_POLL;
+    if (PAWLI_MUTANT(PAWLI_MUTANT_WAKE_WITHOUT_POLL))
+        keeper->claim_at = PAWLI_MONO_NEVER;
+}
+
+static void claim_soon(struct pawli_keeper *keeper, enum pawli_why why)
+{
+    if (!pawli_mono_is_before(keeper->now, keeper->claim_at))
+        return; /* it is due already, for a reason of its own */
+    keeper->claim_at = keeper->now;
+    keeper->claim_why = why;
+}
+
+bool pawli_claim_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
+{
+    if (!is_claim_wanted(keeper))
+        return false;
+    if (pawli_mono_is_before(keeper->now, keeper->claim_at) ||
+        pawli_mono_is_before(keeper->now, keeper->claim.retry_at))
+        return false;
+
+    size_t left = room(keeper);
+    size_t count = 0;
+    int64_t asked = 0;
+    for (size_t i = 0; i < keeper->lines_count; i++) {
+        size_t at = (keeper->line_first + i) % keeper->lines_count;
+        struct line *line = &keeper->lines[at];
+        line->asked = line_room(keeper, line, left);
+        if (line->asked > 0)
+            keeper->action_lines[count++] = (struct pawli_action_line){at, line->asked};
+        asked += line->asked;
+    }
+    assert(count > 0);
+    keeper->line_first = (keeper->line_first + 1) % keeper->lines_count;
+    keeper->reserved = asked < (int64_t)left ? (size_t)asked : left;
+
+    pawli_call_open(keeper, &keeper->claim, ret_action);
+    keeper->is_mine = false;
+    ret_action->kind = PAWLI_ACTION_CLAIM;
+    ret_action->why = keeper->claim_why;
+    ret_action->jobs_max = (int64_t)keeper->reserved;
+    ret_action->lines = keeper->action_lines;
+    ret_action->lines_count = count;
+    return true;
+}
+
+/* Leases may stand in our name that we do not know of: ask, and go on asking while a late request
+ * may still run. */
+static void ask_mine(struct pawli_keeper *keeper)
+{
+    if (PAWLI_MUTANT(PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN))
+        return;
+    keeper->mine_at = keeper->now;
+    keeper->mine_why = PAWLI_WHY_CLAIM_LOST;
+    pawl_mono until = pawli_mono_add_ms(keeper->now, keeper->settings.call_timeout_ms +
+                                                         keeper->lease_longest_ms);
+    if (pawli_mono_is_before(keeper->mine_until, until))
+        keeper->mine_until = until;
+}
+
+static struct pawli_slot slot_of(const struct hold *hold)
+{
+    return (struct pawli_slot){hold->index, hold->generation};
+}
+
+void pawli_keeper_on_claimed(struct pawli_keeper *keeper, pawl_mono now, uint64_t request,
+                             const struct pawli_grant *grants, size_t grants_count,
+                             struct pawli_slot *ret_slots)
+{
+    assert(grants_count == 0 || (grants != NULL && ret_slots != NULL));
+    pawli_keeper_look(keeper, now);
+    for (size_t i = 0; i < grants_count; i++)
+        ret_slots[i] = (struct pawli_slot){PAWLI_SLOT_NONE, 0};
+    if (!pawli_call_is_open(&keeper->claim, request) || keeper->is_mine) {
+        /* A reply that comes too late, or twice: its leases are found by asking. */
+        if (grants_count > 0)
+            ask_mine(keeper);
+        return;
+    }
+
+    pawl_mono sent_at = keeper->claim.sent_at;
+    bool is_full = grants_count >= keeper->reserved;
+    pawli_call_answered(&keeper->claim);
+    keeper->reserved = 0;
+    for (size_t i = 0; i < grants_count; i++) {
+        if (grants[i].line >= keeper->lines_count || keeper->free_count == 0 ||
+            keeper->is_stopped) {
+            ask_mine(keeper); /* more than was asked for */
+            continue;
+        }
+        struct hold *hold = pawli_hold_take(keeper, &grants[i], sent_at);
+        ret_slots[i] = slot_of(hold);
+        if (--keeper->lines[hold->line].asked == 0)
+            is_full = true; /* this line gave all that it was asked for: it may have more */
+        if (keeper->is_draining)
+            pawli_hold_return(keeper, hold, PAWLI_WHY_NOT_STARTED);
+    }
+
+    poll_later(keeper);
+    if (is_full)
+        claim_soon(keeper, PAWLI_WHY_MORE);
+    if (keeper->is_woken)
+        claim_soon(keeper, PAWLI_WHY_WAKE);
+    keeper->is_woken = false;
+}
+
+void pawli_claim_failed(struct pawli_keeper *keeper, pawl_code code)
+{
+    pawli_call_failed(keeper, &keeper->claim);
+    if (keeper->is_mine)
+        return; /* mine_at stands: it is asked again after the delay */
+    keeper->claim_at = keeper->claim.retry_at;
+    keeper->claim_why = PAWLI_WHY_STORE_BACK;
+    if (code != PAWL_UNKNOWN || PAWLI_MUTANT(PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN)) {
+        keeper->reserved = 0;
+        return;
+    }
+    keeper
+        ->is_claim_lost = true; /* the room stays reserved until the store has told what it holds */
+    ask_mine(keeper);
+}
+
+/* ---------------------------------------------------------------- mine */
+
+static bool is_mine_wanted(const struct pawli_keeper *keeper)
+{
+    if (keeper->claim.request != 0 || keeper->mine_at.us == PAWLI_MONO_NEVER.us)
+        return false;
+    return !keeper->is_draining || keeper->is_claim_lost;
+}
+
+bool pawli_mine_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
+{
+    if (!is_mine_wanted(keeper))
+        return false;
+    if (pawli_mono_is_before(keeper->now, keeper->mine_at) ||
+        pawli_mono_is_before(keeper->now, keeper->claim.retry_at))
+        return false;
+    pawli_call_open(keeper, &keeper->claim, ret_action);
+    keeper->is_mine = true;
+    ret_action->kind = PAWLI_ACTION_MINE;
+    ret_action->why = keeper->mine_why;
+    return true;
+}
+
+/* Rare, so a walk over the table will do. */
+static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
+{
+    for (size_t i = 0; i < keeper->holds_count; i++) {
+        const struct hold *hold = &keeper->holds[i];
+        if (hold->state != HOLD_FREE && hold->lease.version == lease->version &&
+            pawl_id_compare(&hold->lease.job, &lease->job) == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct pawli_slot adopt(struct pawli_keeper *keeper, const struct pawli_grant *grant)
+{
+    struct hold *hold = pawli_hold_take(keeper, grant, keeper->claim.sent_at);
+    size_t held = keeper->running + keeper->buffered;
+    if (keeper->is_draining) {
+        pawli_hold_return(keeper, hold, PAWLI_WHY_NOT_STARTED);
+    } else if (held > settings_capacity(keeper)) {
+        pawli_hold_return(keeper, hold, PAWLI_WHY_NO_ROOM);
+    } else if (!PAWLI_MUTANT(PAWLI_MUTANT_ADOPT_UNCONFIRMED)) {
+        /* The answer may be older than a settle of ours: only a renewal shows that the lease stands
+         * (K5). */
+        hold->must_confirm = true;
+        hold->beat_at = keeper->now;
+        pawli_hold_place(keeper, hold);
+        pawli_hold_rearm(keeper, hold);
+    }
+    return slot_of(hold);
+}
+
+void pawli_keeper_on_mine(struct pawli_keeper *keeper, pawl_mono now, uint64_t request,
+                          const struct pawli_mine_page *page, struct pawli_slot *ret_slots)
+{
+    assert(page->grants_count == 0 || (page->grants != NULL && ret_slots != NULL));
+    pawli_keeper_look(keeper, now);
+    bool is_open = pawli_call_is_open(&keeper->claim, request) && keeper->is_mine;
+    bool has_missed = false;
+    for (size_t i = 0; i < page->grants_count; i++) {
+        ret_slots[i] = (struct pawli_slot){PAWLI_SLOT_NONE, 0};
+        if (!is_open || is_known(keeper, &page->grants[i].lease))
+            continue;
+        if (keeper->free_count == 0 || page->grants[i].line >= keeper->lines_count)
+            has_missed = true;
+        else
+            ret_slots[i] = adopt(keeper, &page->grants[i]);
+    }
+    if (!is_open || !page->is_last)
+        return;
+
+    pawli_call_answered(&keeper->claim);
+    keeper->reserved = 0;
+    keeper->is_claim_lost = false;
+    pawl_mono again = pawli_mono_add_ms(keeper->now, keeper->lease_longest_ms / MINE_PER_LEASE);
+    bool is_again = has_missed || pawli_mono_is_before(again, keeper->mine_until);
+    keeper->mine_at = is_again ? again : PAWLI_MONO_NEVER;
+    keeper->mine_why = PAWLI_WHY_MINE_AGAIN;
+    claim_soon(keeper, PAWLI_WHY_STORE_BACK);
+}
+
+/* ---------------------------------------------------------------- hints and pauses */
+
+void pawli_keeper_on_wake(struct pawli_keeper *keeper, pawl_mono now)
+{
+    pawli_keeper_look(keeper, now);
+    if (keeper->claim.request != 0)
+        keeper->is_woken = true; /* the claim under way may have looked too early */
+    else
+        claim_soon(keeper, PAWLI_WHY_WAKE);
+}
+
+static void place_all(struct pawli_keeper *keeper)
+{
+    for (size_t i = 0; i < keeper->holds_count; i++)
+        if (keeper->holds[i].state == HOLD_BUFFERED)
+            pawli_hold_place(keeper, &keeper->holds[i]);
+}
+
+static void set_paused(struct pawli_keeper *keeper, size_t line, bool is_paused)
+{
+    assert(line == PAWLI_LINE_ALL || line < keeper->lines_count);
+    if (line == PAWLI_LINE_ALL)
+        keeper->is_all_paused = is_paused;
+    else
+        keeper->lines[line].is_paused = is_paused;
+    place_all(keeper);
+}
+
+void pawli_keeper_on_pause(struct pawli_keeper *keeper, pawl_mono now, size_t line)
+{
+    pawli_keeper_look(keeper, now);
+    set_paused(keeper, line, true);
+}
+
+void pawli_keeper_on_resume(struct pawli_keeper *keeper, pawl_mono now, size_t line)
+{
+    pawli_keeper_look(keeper, now);
+    set_paused(keeper, line, false);
+    claim_soon(keeper, PAWLI_WHY_MORE);
+}
+
+pawl_mono pawli_claim_deadline(const struct pawli_keeper *keeper)
+{
+    pawl_mono at = PAWLI_MONO_NEVER;
+    if (is_mine_wanted(keeper))
+        at = keeper->mine_at;
+    if (is_claim_wanted(keeper))
+        at = pawli_mono_min(at, keeper->claim_at);
+    /* Not before the store may be tried again. */
+    return pawli_mono_is_before(at, keeper->claim.retry_at) ? keeper->claim.retry_at : at;
+}

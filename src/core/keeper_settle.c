@@ -1,0 +1,230 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * keeper_settle.c - what becomes of a job when its handler has ended, or when it is given back
+ *                   unstarted.
+ * Owns:  the outstanding settle and the outstanding release.
+ * Never: settles what a lost lease or a failed beat has stopped (K2); takes a lost reply for an
+ *        answer (K4).
+ */
+#include "core/keeper_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- a handler has ended */
+
+/* What to settle, given why the handler may have been told to stop. */
+static struct pawli_action_item outcome_of(const struct hold *hold, struct pawli_ended ended)
+{
+    struct pawli_action_item item = {.delay_ms = PAWL_DEFAULT};
+    bool is_stopping = hold->abort_why == PAWLI_WHY_SHUTDOWN ||
+                       hold->abort_why == PAWLI_WHY_ABORT_ALL;
+    if (hold->abort_why == PAWLI_WHY_TIMEOUT) {
+        item.action = PAWL_RETRY; /* RES-6, whatever it answered after it was told to stop */
+        item.reason = PAWL_REASON_TIMEOUT;
+    } else if (ended.result == PAWLI_RESULT_DONE) {
+        item.action = PAWL_SUCCEED;
+    } else if (hold->abort_why == PAWLI_WHY_CANCELLED) {
+        item.action = PAWL_FAIL;
+        item.reason = PAWL_REASON_CANCELLED;
+    } else if (ended.result == PAWLI_RESULT_FAIL) {
+        item.action = PAWL_FAIL;
+    } else if (ended.result == PAWLI_RESULT_SNOOZE) {
+        item.action = PAWL_SNOOZE;
+        item.delay_ms = ended.delay_ms;
+    } else if (is_stopping) {
+        item.action = PAWL_SNOOZE; /* it failed because we stopped it: that uses no retry */
+        item.reason = PAWL_REASON_SHUTDOWN;
+        item.delay_ms = 0;
+    } else {
+        item.action = PAWL_RETRY;
+        item.delay_ms = ended.delay_ms;
+    }
+    return item;
+}
+
+void pawli_keeper_on_ended(struct pawli_keeper *keeper, pawl_mono now, struct pawli_slot slot,
+                           struct pawli_ended ended)
+{
+    pawli_keeper_look(keeper, now);
+    struct hold *hold = pawli_hold_find(keeper, slot);
+    if (hold == NULL || hold->state != HOLD_RUNNING)
+        return;
+    keeper->is_buffer_closed = false;
+    if (ended.result == PAWLI_RESULT_SETTLED) {
+        pawli_hold_over(keeper, hold, PAWLI_WHY_SETTLED_BY_HANDLER);
+        return;
+    }
+    if (hold->is_lost && !PAWLI_MUTANT(PAWLI_MUTANT_ABORT_SETTLED)) {
+        pawli_hold_over(keeper, hold, hold->abort_why);
+        return;
+    }
+    hold->outcome = outcome_of(hold, ended);
+    hold->outcome.slot = slot;
+    hold->outcome.lease = hold->lease;
+    pawli_hold_end(keeper, hold);
+}
+
+/* ---------------------------------------------------------------- sending */
+
+/* Fill the action's items from `from`, at most `max`, and move them to `to`. */
+static size_t take_items(struct pawli_keeper *keeper, struct hold_list *from, struct hold_list *to,
+                         size_t max)
+{
+    size_t count = 0;
+    struct hold *hold = NULL;
+    if (max > keeper->action_items_max)
+        max = keeper->action_items_max;
+    while (count < max && (hold = TAILQ_FIRST(from)) != NULL) {
+        pawli_hold_move(hold, to);
+        struct pawli_action_item *item = &keeper->action_items[count++];
+        if (hold->state == HOLD_ENDED)
+            *item = hold->outcome;
+        else
+            *item = (struct pawli_action_item){.slot = {hold->index, hold->generation},
+                                               .lease = hold->lease};
+    }
+    return count;
+}
+
+/* When the settles that wait should go. */
+static pawl_mono settles_due(const struct pawli_keeper *keeper)
+{
+    const struct hold *first = TAILQ_FIRST(&keeper->settles);
+    if (first == NULL || keeper->settle.request != 0)
+        return PAWLI_MONO_NEVER;
+    pawl_mono due = first->ended_at;
+    bool is_full = keeper->settling >= (size_t)keeper->settings.settle_batch_max;
+    if (!is_full && !keeper->is_draining)
+        due = pawli_mono_add_ms(due, keeper->settings.settle_linger_ms);
+    return pawli_mono_is_before(due, keeper->settle.retry_at) ? keeper->settle.retry_at : due;
+}
+
+static pawl_mono releases_due(const struct pawli_keeper *keeper)
+{
+    if (TAILQ_EMPTY(&keeper->releases) || keeper->release.request != 0)
+        return PAWLI_MONO_NEVER;
+    return keeper->release.retry_at;
+}
+
+pawl_mono pawli_settle_deadline(const struct pawli_keeper *keeper)
+{
+    return pawli_mono_min(settles_due(keeper), releases_due(keeper));
+}
+
+bool pawli_settle_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
+{
+    pawl_mono due = settles_due(keeper);
+    if (pawli_mono_is_before(keeper->now, due))
+        return false;
+    bool is_repeat = TAILQ_FIRST(&keeper->settles)->is_repeat;
+    size_t max = (size_t)keeper->settings.settle_batch_max;
+    size_t count = take_items(keeper, &keeper->settles, &keeper->settles_sent, max);
+
+    pawli_call_open(keeper, &keeper->settle, ret_action);
+    ret_action->kind = PAWLI_ACTION_SETTLE;
+    ret_action->why = is_repeat ? PAWLI_WHY_REPEAT : PAWLI_WHY_ENDED;
+    ret_action->items = keeper->action_items;
+    ret_action->items_count = count;
+    return true;
+}
+
+bool pawli_release_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
+{
+    pawl_mono due = releases_due(keeper);
+    if (pawli_mono_is_before(keeper->now, due))
+        return false;
+    const struct hold *first = TAILQ_FIRST(&keeper->releases);
+    enum pawli_why why = first->is_repeat ? PAWLI_WHY_REPEAT : first->why;
+    size_t max = (size_t)keeper->settings.settle_batch_max;
+    size_t count = take_items(keeper, &keeper->releases, &keeper->releases_sent, max);
+
+    pawli_call_open(keeper, &keeper->release, ret_action);
+    ret_action->kind = PAWLI_ACTION_RELEASE;
+    ret_action->why = why;
+    ret_action->items = keeper->action_items;
+    ret_action->items_count = count;
+    return true;
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static enum pawli_why why_over(const struct hold *hold, pawl_code code)
+{
+    bool is_settle = hold->state == HOLD_ENDED;
+    if (code == PAWL_OK)
+        return is_settle ? PAWLI_WHY_SETTLED : PAWLI_WHY_RELEASED;
+    if (code == PAWL_STALE || code == PAWL_GONE)
+        /* A release that may have been done before finds nothing left to release. */
+        return !is_settle && hold->is_repeat ? PAWLI_WHY_RELEASED : PAWLI_WHY_FENCED;
+    return PAWLI_WHY_REFUSED;
+}
+
+/* The call as a whole went wrong: what it carried is sent again, or dropped where that cannot help.
+ */
+static void send_again(struct pawli_keeper *keeper, struct hold_list *sent, struct hold_list *to,
+                       pawl_code code)
+{
+    struct hold *hold = NULL;
+    while ((hold = TAILQ_FIRST(sent)) != NULL) {
+        if (code == PAWL_INVALID) {
+            pawli_hold_over(keeper, hold, PAWLI_WHY_REFUSED);
+            continue;
+        }
+        if (PAWLI_MUTANT(PAWLI_MUTANT_UNKNOWN_IS_DONE) && code == PAWL_UNKNOWN &&
+            hold->state == HOLD_ENDED) {
+            pawli_hold_over(keeper, hold, PAWLI_WHY_SETTLED);
+            continue;
+        }
+        hold->is_repeat = hold->is_repeat || code == PAWL_UNKNOWN;
+        pawli_hold_move(hold, to);
+    }
+}
+
+static void answer(struct pawli_keeper *keeper, const struct pawli_verdict *verdicts, size_t count,
+                   struct hold_list *sent, struct hold_list *again)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct hold *hold = pawli_hold_find(keeper, verdicts[i].slot);
+        if (hold != NULL && hold->in == sent)
+            pawli_hold_over(keeper, hold, why_over(hold, verdicts[i].code));
+    }
+    /* What got no verdict (it was held back before the call, or the answer was short) is sent
+     * again. */
+    send_again(keeper, sent, again, PAWL_UNKNOWN);
+}
+
+void pawli_keeper_on_settled(struct pawli_keeper *keeper, pawl_mono now, uint64_t request,
+                             const struct pawli_verdict *verdicts, size_t verdicts_count)
+{
+    assert(verdicts_count == 0 || verdicts != NULL);
+    pawli_keeper_look(keeper, now);
+    if (!pawli_call_is_open(&keeper->settle, request))
+        return;
+    pawli_call_answered(&keeper->settle);
+    answer(keeper, verdicts, verdicts_count, &keeper->settles_sent, &keeper->settles);
+}
+
+void pawli_keeper_on_released(struct pawli_keeper *keeper, pawl_mono now, uint64_t request,
+                              const struct pawli_verdict *verdicts, size_t verdicts_count)
+{
+    assert(verdicts_count == 0 || verdicts != NULL);
+    pawli_keeper_look(keeper, now);
+    if (!pawli_call_is_open(&keeper->release, request))
+        return;
+    pawli_call_answered(&keeper->release);
+    answer(keeper, verdicts, verdicts_count, &keeper->releases_sent, &keeper->releases);
+}
+
+void pawli_settle_failed(struct pawli_keeper *keeper, pawl_code code)
+{
+    pawli_call_failed(keeper, &keeper->settle);
+    send_again(keeper, &keeper->settles_sent, &keeper->settles, code);
+}
+
+void pawli_release_failed(struct pawli_keeper *keeper, pawl_code code)
+{
+    pawli_call_failed(keeper, &keeper->release);
+    send_again(keeper, &keeper->releases_sent, &keeper->releases, code);
+}

@@ -1,0 +1,190 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * change.c - the one way in which the memory store changes a job, and the job's ledger.
+ * Owns:  the ledger's memory; where a job stands once it is Ready again; who holds a job.
+ * Never: decides what a job may become (core/job.c does); takes the lock (its callers hold it);
+ *        allocates while it changes.
+ */
+#include "store/memory/memory.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- room for what a change writes */
+
+#define LEDGER_ROOM_FIRST 2
+
+bool pawli_memory_reserve(struct entry *entry)
+{
+    size_t rows_count = (size_t)entry->job.attempts;
+    if (rows_count < entry->ledger_room)
+        return true;
+    size_t room = entry->ledger_room == 0 ? LEDGER_ROOM_FIRST : 2 * entry->ledger_room;
+    struct ledger_row *ledger = realloc(entry->ledger, room * sizeof(*ledger));
+    if (ledger == NULL)
+        return false;
+    entry->ledger = ledger;
+    entry->ledger_room = room;
+    return true;
+}
+
+bool pawli_memory_error_note(const char *code, const char *text, struct error_note **ret_note)
+{
+    struct error_note *note = NULL;
+    size_t code_len = code != NULL ? strlen(code) : 0;
+    size_t text_len = text != NULL ? strlen(text) : 0;
+    if (code_len + text_len > 0) {
+        note = malloc(sizeof(*note) + code_len + 1 + text_len + 1);
+        if (note == NULL)
+            return false;
+        note->text_at = code_len + 1;
+        (void)pawli_text_copy(note->chars, code_len + 1, code); /* sized for them: they fit */
+        (void)pawli_text_copy(note->chars + note->text_at, text_len + 1, text);
+    }
+    *ret_note = note;
+    return true;
+}
+
+/* ---- the ledger */
+
+static void append_row(struct entry *entry, const struct pawli_ledger_row *row,
+                       struct holder *holder, struct error_note *error)
+{
+    assert(row->attempt_no == entry->job.attempts);
+    assert((size_t)entry->job.attempts <= entry->ledger_room); /* it was reserved */
+
+    if (holder != NULL)
+        holder->uses++;
+    entry->ledger[row->attempt_no - 1] = (struct ledger_row){
+        .job_version = entry->job.lease_version,
+        .started_at = row->started_at,
+        .finished_at = row->finished_at,
+        .holder = holder,
+        .error = error,
+        .outcome = (uint8_t)row->outcome,
+        .reason = (uint8_t)row->reason,
+        .ended_by = (uint8_t)row->ended_by,
+    };
+}
+
+struct pawli_ledger_row pawli_memory_row(const struct entry *entry, int64_t attempt_no)
+{
+    assert(attempt_no >= 1 && attempt_no <= entry->job.attempts);
+    const struct ledger_row *kept = &entry->ledger[attempt_no - 1];
+    struct pawli_ledger_row row = {
+        .is_due = true,
+        .attempt_no = attempt_no,
+        .outcome = (pawl_outcome)kept->outcome,
+        .reason = (pawl_reason)kept->reason,
+        .ended_by = (pawl_ended_by)kept->ended_by,
+        .lease_version = kept->holder != NULL ? kept->job_version : 0,
+        .started_at = kept->started_at,
+        .finished_at = kept->finished_at,
+    };
+    if (kept->holder != NULL)
+        (void)pawli_text_copy(row.worker, sizeof(row.worker), kept->holder->name); /* it fits */
+    return row;
+}
+
+int64_t pawli_memory_row_of_lease(const struct entry *entry, int64_t lease_version)
+{
+    /* Versions never fall from row to row; of one version, the lease's own row is the first. */
+    int64_t low = 0;
+    int64_t high = entry->job.attempts;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (entry->ledger[middle].job_version < lease_version)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == entry->job.attempts)
+        return 0;
+    const struct ledger_row *row = &entry->ledger[low];
+    return row->job_version == lease_version && row->holder != NULL ? low + 1 : 0;
+}
+
+/* ---- the change */
+
+struct pawli_job_rules pawli_memory_rules(const struct entry *entry)
+{
+    const pawl_queue_settings *settings = &entry->queue->settings;
+    struct pawli_job_rules rules = {
+        .max_retries = settings->max_retries,
+        .max_lost_leases = settings->max_lost_leases,
+        .backoff_base_ms = settings->backoff_base_ms,
+        .backoff_max_ms = settings->backoff_max_ms,
+    };
+    if (entry->max_retries != PAWL_DEFAULT)
+        rules.max_retries = entry->max_retries;
+    if (entry->backoff_base_ms != PAWL_DEFAULT)
+        rules.backoff_base_ms = entry->backoff_base_ms;
+    if (entry->backoff_max_ms != PAWL_DEFAULT)
+        rules.backoff_max_ms = entry->backoff_max_ms;
+    return rules;
+}
+
+/* Give a job that has become Ready its place among the others. */
+static void place(pawl_memory *memory, struct entry *entry, const struct pawli_change *change)
+{
+    bool is_delayed = pawli_wall_is_before(change->now, entry->job.due_at);
+    if (change->event == PAWLI_EVENT_REDRIVE)
+        entry->rank = RANK_ARRIVAL;
+    else if (change->event == PAWLI_EVENT_RELEASE)
+        entry->rank = RANK_RETURNED;
+    else if (change->event == PAWLI_EVENT_EXPIRE)
+        entry->rank = is_delayed ? RANK_TIMED : RANK_RETURNED;
+    else
+        entry->rank = RANK_TIMED;
+    entry->timed_us = entry->rank == RANK_TIMED ? entry->job.due_at.us : 0;
+    entry->position = ++memory->position;
+    if (!is_delayed)
+        pawli_memory_hint(memory);
+}
+
+pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
+                              const struct pawli_change *change, const struct change_extra *extra)
+{
+    static const struct change_extra none = {0};
+    if (extra == NULL)
+        extra = &none;
+    const pawl_random *random = extra->random != NULL ? extra->random : memory->random;
+    struct pawli_job_rules rules = pawli_memory_rules(entry);
+    struct pawli_job after = entry->job;
+    struct pawli_ledger_row row;
+    pawl_code rc = pawli_job_change(&after, &rules, change, random, &row);
+    if (rc != PAWL_OK)
+        return rc;
+
+    pawl_state before = entry->job.state;
+    struct holder *holder = entry->holder;
+    pawli_memory_unlink(memory, entry);
+    entry->job = after;
+    if (row.is_due)
+        append_row(entry, &row, holder, extra->error);
+    if (after.state != PAWL_IN_FLIGHT) {
+        pawli_memory_holder_drop(memory, holder);
+        entry->holder = NULL;
+    }
+    if (change->event == PAWLI_EVENT_CLAIM) {
+        assert(holder == NULL && extra->holder != NULL);
+        entry->holder = extra->holder;
+        entry->holder->uses++;
+    }
+    if (after.state == PAWL_READY && before != PAWL_READY)
+        place(memory, entry, change);
+    if (after.state == PAWL_SUCCEEDED || after.is_discarded) {
+        free(entry->payload); /* nobody will work on it again */
+        entry->payload = NULL;
+    }
+    pawli_memory_turn_due(entry->queue, change->now);
+    pawli_memory_link(memory, entry);
+    if (extra->ret_row != NULL)
+        *extra->ret_row = row;
+    return PAWL_OK;
+}

@@ -1,0 +1,406 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * memory.h - the records of the memory store and what its files share. Private to this folder (and
+ * to the tests that look behind the verbs).
+ *
+ * What holds whenever the lock is free (cited by number in the .c files; tests check all of them):
+ *  M1  A job is in `jobs`, and on its shelf in `shelves` and in its queue's `shelves`, from enqueue
+ *      to prune.
+ *  M2  A Ready job is in its queue's `due`, and in its line's `ready` exactly where its due time is
+ *      not after the queue's `due_until`.
+ *  M3  An InFlight job is in its line's `leases` and in its holder's `held`.
+ *  M4  A terminal job is in its queue's `finished`, by its state.
+ *  M5  `deadlines` holds each InFlight job by its expiry and each Ready job that has a start-by
+ *      deadline by that.
+ *  M6  A queue's `keys` holds each live job that has a dedupe key, and no two with the same.
+ *  M7  A queue's counters count what its trees hold.
+ *  M8  A ledger has as many rows as the job says attempts; a holder is kept as long as a job or a
+ *      row names it.
+ *  M9  A queue is kept as long as it has jobs or settings.
+ *
+ * A verb first gathers all the memory that it may need, without a change that anybody could see,
+ * and then changes jobs without a step that can fail.
+ */
+#ifndef PAWLI_STORE_MEMORY_MEMORY_H
+#define PAWLI_STORE_MEMORY_MEMORY_H
+
+#include "core/job.h"
+#include "store/store.h"
+
+#include <bsd/sys/tree.h>
+#include <pthread.h>
+
+#define STATES_COUNT  (PAWL_FAILED + 1)
+#define REASONS_COUNT (PAWL_REASON_START_BY + 1)
+
+/*
+ * A shelf keeps, by id, the jobs that no filter of the port tells apart: of one state, of one last
+ * reason, and either marked (InFlight: cancellation asked; Failed: discarded) or not.
+ */
+#define SHELVES_COUNT (STATES_COUNT * 2 * REASONS_COUNT)
+
+/* Where a Ready job stands among those of its priority. */
+enum rank {
+    RANK_RETURNED = 0, /* released or recovered, in the order of their return */
+    RANK_TIMED = 1,    /* it waited for a due time: by that time */
+    RANK_ARRIVAL = 2   /* in the order in which they came; redriven ones come again */
+};
+
+/* One attempt as it is kept; pawl_attempt is what is given out. Row i has the number i + 1. */
+struct ledger_row {
+    int64_t job_version; /* the job's lease version then, also where no lease ended: never falls */
+    pawl_wall started_at;
+    pawl_wall finished_at;
+    struct holder *holder;    /* NULL: no lease ended here */
+    struct error_note *error; /* NULL: none; owned */
+    uint8_t outcome;
+    uint8_t reason;
+    uint8_t ended_by;
+};
+
+/* What a worker said about a failed attempt. */
+struct error_note {
+    size_t text_at; /* where the text begins in `chars`; the code begins at 0; both terminated */
+    char chars[];
+};
+
+/* A job. All fields are under the memory's lock. */
+struct entry {
+    pawl_id id;
+    struct pawli_job job;
+    struct queue *queue;
+    struct line *line;
+    struct holder *holder; /* while InFlight */
+    pawl_wall created_at;
+    int64_t max_retries; /* this and the next three: PAWL_DEFAULT for the queue's */
+    int64_t timeout_ms;
+    int64_t backoff_base_ms;
+    int64_t backoff_max_ms;
+    void *payload;             /* owned; NULL where it is empty or no longer kept */
+    size_t payload_len;        /* stays when the payload goes */
+    struct ledger_row *ledger; /* owned; job.attempts rows */
+    size_t ledger_room;
+
+    /* Keys of the trees: changed only while the job is in none that uses them. */
+    int priority;
+    enum rank rank;
+    int64_t timed_us; /* RANK_TIMED: the due time; otherwise 0 */
+    int64_t position; /* drawn from the memory's `position`: no two are equal */
+    int shelf;
+    pawl_wall deadline; /* 0: not in `deadlines` */
+
+    bool is_claimable;  /* in its line's `ready` */
+    bool is_key_held;   /* in its queue's `keys` */
+    struct entry *next; /* a list that one verb makes and forgets before it lets go of the lock */
+#ifdef PAWL_TEST_POINTS
+    struct pawli_job *ghost; /* owned; see mutant.c */
+#endif
+
+    RB_ENTRY(entry) in_jobs;
+    RB_ENTRY(entry) in_shelves;
+    RB_ENTRY(entry) in_queue_shelves;
+    RB_ENTRY(entry) in_line;  /* Ready: `ready`; InFlight: `leases` */
+    RB_ENTRY(entry) in_group; /* Ready: `due`; InFlight: `held`; terminal: `finished` */
+    RB_ENTRY(entry) in_deadlines;
+    RB_ENTRY(entry) in_keys;
+
+    char dedupe_key[]; /* empty: none */
+};
+
+RB_HEAD(pawli_job_tree, entry);   /* by id */
+RB_HEAD(pawli_shelf_tree, entry); /* by shelf, then id */
+RB_HEAD(pawli_queue_shelf_tree, entry);
+RB_HEAD(pawli_ready_tree, entry);    /* in the order of claims */
+RB_HEAD(pawli_lease_tree, entry);    /* by expiry */
+RB_HEAD(pawli_due_tree, entry);      /* by due time */
+RB_HEAD(pawli_held_tree, entry);     /* by id */
+RB_HEAD(pawli_finished_tree, entry); /* by the time it became terminal */
+RB_HEAD(pawli_deadline_tree, entry); /* by deadline */
+RB_HEAD(pawli_key_tree, entry);      /* by dedupe key */
+
+/* A worker's name, shared by the jobs it holds and the rows it left. */
+struct holder {
+    RB_ENTRY(holder) in_holders;
+    int64_t uses;
+    int64_t held_count;
+    struct pawli_held_tree held;
+    char name[];
+};
+RB_HEAD(pawli_holder_tree, holder);
+
+/* One shard of a queue: what is in order here is in order for good. */
+struct line {
+    struct pawli_ready_tree ready;
+    struct pawli_lease_tree leases;
+    struct claim_visit *visit; /* of the claim that is under way; see claim.c */
+};
+
+struct queue {
+    RB_ENTRY(queue) in_queues;
+    char name[PAWL_NAME_MAX + 1];
+    pawl_queue_settings settings;
+    bool is_set; /* somebody set or paused it: kept without jobs */
+    int64_t counts[STATES_COUNT];
+    int64_t delayed; /* Ready, and not in a line's `ready` */
+    int64_t expired; /* InFlight, and the expiry not after the memory's `expired_until` */
+    struct pawli_queue_shelf_tree shelves;
+    struct pawli_due_tree due;
+    pawl_wall due_until; /* see pawli_memory_turn_due() */
+    struct pawli_finished_tree succeeded;
+    struct pawli_finished_tree failed;
+    struct pawli_key_tree keys;
+    size_t next_line;    /* where the next claim begins */
+    struct line lines[]; /* one for each shard */
+};
+RB_HEAD(pawli_queue_tree, queue);
+
+/* A worker or reaper that has shown itself. */
+struct presence {
+    RB_ENTRY(presence) in_presences;
+    pawl_worker row; /* `leases` is filled when it is given out */
+};
+RB_HEAD(pawli_presence_tree, presence);
+
+struct pawl_memory {
+    pthread_mutex_t mutex;
+    pthread_cond_t hinted; /* a hint or a wake has come */
+
+    /* Set once, by pawl_memory_new(). */
+    const pawl_clock *clock;
+    const pawl_random *random; /* drawn from under the mutex only */
+    pawl_random minter_random; /* the same for the minter: takes the mutex */
+    struct pawli_minter *minter;
+    int64_t shards;
+    int64_t payload_max;
+    int64_t jobs_max;
+
+    /* Under the mutex from here on. */
+    struct pawli_job_tree jobs;
+    int64_t jobs_count;
+    struct pawli_shelf_tree shelves;
+    struct pawli_deadline_tree deadlines;
+    pawl_wall expired_until; /* see pawli_memory_turn_expired() */
+    struct pawli_queue_tree queues;
+    struct pawli_holder_tree holders;
+    struct pawli_presence_tree presences;
+    int64_t position; /* the last one drawn */
+    uint64_t hints;   /* rises whenever a job may have become claimable */
+    size_t waiters;   /* calls of pawl_wait() under way */
+    size_t handles;
+};
+
+/* A handle: what pawl_store points to. */
+struct handle {
+    pawl_store store; /* first: the port's head */
+    pawl_memory *memory;
+    uint64_t hints_seen; /* this and the next under the memory's mutex */
+    bool is_woken;
+};
+
+/* ---- trees.c: the orders */
+
+RB_PROTOTYPE(pawli_job_tree, entry, in_jobs, job_order)
+RB_PROTOTYPE(pawli_shelf_tree, entry, in_shelves, shelf_order)
+RB_PROTOTYPE(pawli_queue_shelf_tree, entry, in_queue_shelves, shelf_order)
+RB_PROTOTYPE(pawli_ready_tree, entry, in_line, ready_order)
+RB_PROTOTYPE(pawli_lease_tree, entry, in_line, lease_order)
+RB_PROTOTYPE(pawli_due_tree, entry, in_group, due_order)
+RB_PROTOTYPE(pawli_held_tree, entry, in_group, job_order)
+RB_PROTOTYPE(pawli_finished_tree, entry, in_group, finished_order)
+RB_PROTOTYPE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
+RB_PROTOTYPE(pawli_key_tree, entry, in_keys, key_order)
+RB_PROTOTYPE(pawli_holder_tree, holder, in_holders, holder_order)
+RB_PROTOTYPE(pawli_queue_tree, queue, in_queues, queue_order)
+RB_PROTOTYPE(pawli_presence_tree, presence, in_presences, presence_order)
+
+/* ---- memory.c: life, lock, hints */
+
+/* Take the lock for a verb that changes something, or that only looks; and read the clock, once. */
+pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now);
+pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now);
+void pawli_memory_leave(pawl_memory *memory);
+
+/* Say that a job may have become claimable. Under the lock. */
+void pawli_memory_hint(pawl_memory *memory);
+
+/* ---- index.c: jobs in the trees */
+
+struct entry *pawli_memory_find(pawl_memory *memory, const pawl_id *id);
+
+/* Put a job into, or take it out of, all trees that its state calls for, but `jobs` (M1 to M7). */
+void pawli_memory_link(pawl_memory *memory, struct entry *entry);
+void pawli_memory_unlink(pawl_memory *memory, struct entry *entry);
+
+/* Forget a job that is in no tree any more, and its ledger. */
+void pawli_memory_free_entry(pawl_memory *memory, struct entry *entry);
+
+/* Bring a queue's `ready` trees to what is due at `now`, the clock having gone either way. */
+void pawli_memory_turn_due(struct queue *queue, pawl_wall now);
+
+/* Bring the queues' counts of expired leases to `now` likewise. */
+void pawli_memory_turn_expired(pawl_memory *memory, pawl_wall now);
+
+/* Which jobs a walk meets: queue and worker as in pawl_filter, and a set of shelves. */
+struct walk_range {
+    struct queue *queue;   /* NULL: any */
+    struct holder *holder; /* NULL: any */
+    bool shelves[SHELVES_COUNT];
+};
+
+int pawli_memory_shelf(pawl_state state, bool is_marked, pawl_reason reason);
+
+/* A range of the filter's queue and worker, without shelves. False: no job can be in it. */
+bool pawli_memory_range(pawl_memory *memory, const pawl_filter *filter,
+                        struct walk_range *ret_range);
+
+/* Put on `range` the shelves of a filter's states and reason, of jobs that are marked or not. */
+void pawli_memory_range_states(struct walk_range *range, const pawl_filter *filter, unsigned states,
+                               bool is_marked);
+
+/*
+ * Goes through the jobs of a range in the order of their ids, at O(log n) each; where the range has
+ * a holder, also past those of its jobs that are in other queues. The job given last may be changed
+ * or taken away, but none may be put onto a shelf of the range.
+ */
+struct walk {
+    struct walk_range range;
+    struct entry *heads[SHELVES_COUNT]; /* the next job of each shelf that has one */
+    size_t heads_count;
+};
+void pawli_memory_walk(struct walk *walk, pawl_memory *memory, const struct walk_range *range,
+                       const pawl_id *after);
+struct entry *pawli_memory_walk_next(struct walk *walk);
+
+/* ---- registry.c: queues and holders */
+
+struct queue *pawli_memory_queue_find(pawl_memory *memory, const char *name);
+struct queue *pawli_memory_queue_need(pawl_memory *memory, const char *name); /* NULL: no memory */
+void pawli_memory_queue_drop(pawl_memory *memory, struct queue *queue);       /* unless used: M9 */
+
+struct holder *pawli_memory_holder_find(pawl_memory *memory, const char *name);
+struct holder *pawli_memory_holder_need(pawl_memory *memory, const char *name); /* adds a use */
+void pawli_memory_holder_drop(pawl_memory *memory, struct holder *holder); /* takes a use; NULL */
+
+/* ---- change.c: the way of every change, and the ledger */
+
+/* Make room for the job's next row. False: no memory. */
+bool pawli_memory_reserve(struct entry *entry);
+
+/* Give a copy of what a settle says, NULL in *ret_note where it says nothing. False: no memory. */
+bool pawli_memory_error_note(const char *code, const char *text, struct error_note **ret_note);
+
+struct pawli_job_rules pawli_memory_rules(const struct entry *entry);
+
+/* What pawli_memory_change() needs beside the change itself. */
+struct change_extra {
+    const pawl_random *random;        /* NULL: the memory's */
+    struct holder *holder;            /* CLAIM: the new one; its use is added here */
+    struct error_note *error;         /* taken on PAWL_OK where a row is written */
+    struct pawli_ledger_row *ret_row; /* NULL: not asked for */
+};
+
+/*
+ * Change one job by the rules of core/job.h, with its row, and put it where it belongs. Cannot run
+ * out of memory where pawli_memory_reserve() was called since the last row. `extra` may be NULL.
+ */
+pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
+                              const struct pawli_change *change, const struct change_extra *extra);
+
+/* A row as the rules know it. */
+struct pawli_ledger_row pawli_memory_row(const struct entry *entry, int64_t attempt_no);
+
+/* The number of the row that the lease of this version left, 0 where there is none. */
+int64_t pawli_memory_row_of_lease(const struct entry *entry, int64_t lease_version);
+
+/* ---- look.c */
+
+/* Give a job out, without payload and token. */
+void pawli_memory_give(const struct entry *entry, pawl_job *ret_job);
+
+/* A copy of the payload, NULL in *ret_payload where it is empty or gone. False: no memory. */
+bool pawli_memory_payload(const struct entry *entry, void **ret_payload);
+
+/* ---- recover.c */
+
+/* A reap between picking and recovering. */
+struct reap {
+    pawl_wall now;
+    size_t rows_max;
+    struct entry *first; /* those picked, by `next` */
+    size_t count;
+};
+
+/* ---- the verbs, each in the file of its subject */
+
+pawl_code pawli_memory_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
+                               pawl_enqueued *ret_results, pawl_err *err);
+pawl_code pawli_memory_claim(pawl_store *store, const pawl_claim_args *args, pawl_job *ret_jobs,
+                             size_t jobs_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_mine(pawl_store *store, const char *worker, const pawl_id *after,
+                            pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_renew(pawl_store *store, const char *worker, const pawl_renew_row *rows,
+                             size_t rows_count, pawl_renewed *ret_results, pawl_err *err);
+pawl_code pawli_memory_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
+                              size_t rows_count, pawl_settled *ret_results, pawl_err *err);
+pawl_code pawli_memory_release(pawl_store *store, const char *worker, const pawl_lease *leases,
+                               size_t leases_count, pawl_code *ret_codes, pawl_err *err);
+pawl_code pawli_memory_reap(pawl_store *store, pawl_reaped *ret_rows, size_t rows_max,
+                            size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_prune(pawl_store *store, size_t jobs_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_get(pawl_store *store, const pawl_id *id, pawl_job *ret_job, pawl_err *err);
+pawl_code pawli_memory_list(pawl_store *store, const pawl_filter *filter, const pawl_id *after,
+                            pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_attempts(pawl_store *store, const pawl_id *id, int64_t after_no,
+                                pawl_attempt *ret_rows, size_t rows_max, size_t *ret_count,
+                                pawl_err *err);
+pawl_code pawli_memory_leases(pawl_store *store, const pawl_filter *filter, const pawl_id *after,
+                              pawl_lease_info *ret_rows, size_t rows_max, size_t *ret_count,
+                              pawl_err *err);
+pawl_code pawli_memory_worker_seen(pawl_store *store, const pawl_worker_seen *args, pawl_err *err);
+pawl_code pawli_memory_worker_ended(pawl_store *store, const char *name, pawl_err *err);
+pawl_code pawli_memory_workers(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                               size_t rows_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_queue_stats(pawl_store *store, const char *after, pawl_stats *ret_rows,
+                                   size_t rows_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_queue_get(pawl_store *store, const char *queue,
+                                 pawl_queue_settings *ret_settings, pawl_err *err);
+pawl_code pawli_memory_queue_set(pawl_store *store, const char *queue,
+                                 const pawl_queue_settings *settings, pawl_err *err);
+pawl_code pawli_memory_queue_pause(pawl_store *store, const char *queue, bool is_paused,
+                                   pawl_err *err);
+pawl_code pawli_memory_cancel(pawl_store *store, const pawl_id *ids, size_t ids_count,
+                              pawl_changed *ret_results, pawl_err *err);
+pawl_code pawli_memory_redrive(pawl_store *store, const pawl_id *ids, size_t ids_count,
+                               pawl_changed *ret_results, pawl_err *err);
+pawl_code pawli_memory_discard(pawl_store *store, const pawl_id *ids, size_t ids_count,
+                               pawl_changed *ret_results, pawl_err *err);
+pawl_code pawli_memory_cancel_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
+                                    size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_redrive_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
+                                     size_t *ret_count, pawl_err *err);
+pawl_code pawli_memory_discard_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
+                                     size_t *ret_count, pawl_err *err);
+
+#ifdef PAWL_TEST_POINTS
+/* ---- mutant.c: deliberate bugs, for tests only; see core/mutant.h */
+
+/* A token that says nothing but whose it is. */
+void pawli_memory_mutant_token(const char *worker, pawl_token *ret_token);
+
+/* Make the job Ready and due, whatever it is. */
+void pawli_memory_mutant_ready(pawl_memory *memory, struct entry *entry, pawl_wall now);
+
+/* Pick candidates without a look at their expiry, or let go of the lock before clearing them. */
+void pawli_memory_mutant_pick(pawl_memory *memory, pawl_store *store, struct reap *reap);
+
+/* Remember a job as it was before it succeeded; and put it back like that. */
+void pawli_memory_mutant_haunt(pawl_memory *memory, struct entry *entry,
+                               const struct pawli_job *before);
+void pawli_memory_mutant_revive(pawl_memory *memory, struct entry *entry);
+
+/* Write a row once more. Gives its number. */
+int64_t pawli_memory_mutant_second_row(struct entry *entry, int64_t attempt_no);
+#endif
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * settle.c - what holders of leases say to the memory store: renew, settle, release.
+ * Owns:  the verdicts on these, and the answer to a settle that is repeated.
+ * Never: accepts anything that core/job.c refuses; tells why a lease is not the caller's.
+ */
+#include "store/memory/memory.h"
+
+#include "base/error.h"
+#include "core/mutant.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A refusal by the job's state means the same to a holder as one by its lease: stop. */
+static pawl_code verdict_of(pawl_code code)
+{
+    switch (code) {
+    case PAWL_OK:
+    case PAWL_CANCELLED:
+    case PAWL_TIMEOUT:
+        return code;
+    default:
+        return PAWL_STALE;
+    }
+}
+
+/* ---- renew */
+
+static pawl_renewed renew_one(pawl_memory *memory, const char *worker, const pawl_renew_row *row,
+                              pawl_wall now)
+{
+    struct entry *entry = pawli_memory_find(memory, &row->lease.job);
+    if (entry == NULL)
+        return (pawl_renewed){.code = PAWL_GONE};
+    struct pawli_change change = {
+        .event = PAWLI_EVENT_RENEW,
+        .now = now,
+        .worker = worker,
+        .token = row->lease.token,
+        .version = row->lease.version,
+        .lease_ms = row->lease_ms != PAWL_DEFAULT ? row->lease_ms : entry->queue->settings.lease_ms,
+        .is_unstarted = row->is_unstarted,
+    };
+    pawl_code code = verdict_of(pawli_memory_change(memory, entry, &change, NULL));
+    if (code != PAWL_OK)
+        return (pawl_renewed){.code = code};
+    return (pawl_renewed){
+        .code = PAWL_OK, .expires_at = entry->job.expires_at, .lease_ms = entry->job.lease_ms};
+}
+
+pawl_code pawli_memory_renew(pawl_store *store, const char *worker, const pawl_renew_row *rows,
+                             size_t rows_count, pawl_renewed *ret_results, pawl_err *err)
+{
+    (void)err; /* cannot fail */
+    pawl_wall now;
+    pawl_memory *memory = pawli_memory_enter(store, &now);
+    for (size_t i = 0; i < rows_count; i++)
+        ret_results[i] = renew_one(memory, worker, &rows[i], now);
+    pawli_memory_leave(memory);
+    return PAWL_OK;
+}
+
+/* ---- settle */
+
+/* A settle that came before, and whose answer may have been lost: Q-STALE, or OK once more. */
+static pawl_settled answer_again(struct entry *entry, const char *worker,
+                                 const pawl_settle_row *settle)
+{
+    int64_t attempt_no = pawli_memory_row_of_lease(entry, settle->lease.version);
+    if (attempt_no == 0)
+        return (pawl_settled){.code = PAWL_STALE};
+    struct pawli_ledger_row row = pawli_memory_row(entry, attempt_no);
+    if (strcmp(row.worker, worker) != 0 || !pawli_job_is_replay(settle->action, &row))
+        return (pawl_settled){.code = PAWL_STALE};
+#ifdef PAWL_TEST_POINTS
+    if (PAWLI_MUTANT(PAWLI_MUTANT_SETTLE_REPLAY_AGAIN))
+        attempt_no = pawli_memory_mutant_second_row(entry, attempt_no);
+#endif
+    return (pawl_settled){
+        .code = PAWL_OK, .state = pawli_row_state(&row), .attempt_no = attempt_no};
+}
+
+/* Takes *note where a row is written. */
+static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
+                               const pawl_settle_row *settle, struct error_note **note)
+{
+    struct entry *entry = pawli_memory_find(memory, &settle->lease.job);
+    if (entry == NULL)
+        return (pawl_settled){.code = PAWL_GONE};
+    change->event = pawli_event_of(settle->action);
+    change->token = settle->lease.token;
+    change->version = settle->lease.version;
+    change->reason = settle->reason;
+    change->delay_ms = settle->delay_ms;
+    struct pawli_ledger_row row;
+#ifdef PAWL_TEST_POINTS
+    struct pawli_job before = entry->job;
+#endif
+    pawl_code rc = pawli_memory_change(memory, entry, change,
+                                       &(struct change_extra){.error = *note, .ret_row = &row});
+    if (rc != PAWL_OK)
+        return answer_again(entry, change->worker, settle);
+    assert(row.is_due); /* RES-12 */
+    *note = NULL;
+#ifdef PAWL_TEST_POINTS
+    if (PAWLI_MUTANT(PAWLI_MUTANT_TERMINAL_CLAIMABLE) && entry->job.state == PAWL_SUCCEEDED)
+        pawli_memory_mutant_haunt(memory, entry, &before);
+#endif
+    pawl_settled settled = {
+        .code = PAWL_OK, .state = entry->job.state, .attempt_no = row.attempt_no};
+    if (settled.state == PAWL_READY)
+        settled.due_at = entry->job.due_at;
+    return settled;
+}
+
+static void free_notes(struct error_note **notes, size_t notes_count)
+{
+    for (size_t i = 0; i < notes_count; i++)
+        free(notes[i]);
+    free(notes);
+}
+
+static struct error_note **copy_notes(const pawl_settle_row *rows, size_t rows_count)
+{
+    struct error_note **notes = calloc(rows_count, sizeof(struct error_note *));
+    if (notes == NULL)
+        return NULL;
+    for (size_t i = 0; i < rows_count; i++) {
+        if (!pawli_memory_error_note(rows[i].error_code, rows[i].error_text, &notes[i])) {
+            free_notes(notes, i);
+            return NULL;
+        }
+    }
+    return notes;
+}
+
+static bool reserve_for(pawl_memory *memory, const pawl_id *id)
+{
+    struct entry *entry = pawli_memory_find(memory, id);
+    return entry == NULL || pawli_memory_reserve(entry);
+}
+
+pawl_code pawli_memory_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
+                              size_t rows_count, pawl_settled *ret_results, pawl_err *err)
+{
+    struct error_note **notes = copy_notes(rows, rows_count);
+    if (notes == NULL)
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+
+    struct pawli_change change = {.worker = worker};
+    pawl_memory *memory = pawli_memory_enter(store, &change.now);
+    bool is_room = true;
+    for (size_t i = 0; i < rows_count && is_room; i++)
+        is_room = reserve_for(memory, &rows[i].lease.job);
+    for (size_t i = 0; i < rows_count && is_room; i++)
+        ret_results[i] = settle_one(memory, &change, &rows[i], &notes[i]);
+    pawli_memory_leave(memory);
+    free_notes(notes, rows_count);
+    return is_room ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
+}
+
+/* ---- release */
+
+static pawl_code release_one(pawl_memory *memory, const char *worker, const pawl_lease *lease,
+                             pawl_wall now)
+{
+    struct entry *entry = pawli_memory_find(memory, &lease->job);
+    if (entry == NULL)
+        return PAWL_GONE;
+    struct pawli_change change = {
+        .event = PAWLI_EVENT_RELEASE,
+        .now = now,
+        .worker = worker,
+        .token = lease->token,
+        .version = lease->version,
+    };
+    return verdict_of(pawli_memory_change(memory, entry, &change, NULL));
+}
+
+pawl_code pawli_memory_release(pawl_store *store, const char *worker, const pawl_lease *leases,
+                               size_t leases_count, pawl_code *ret_codes, pawl_err *err)
+{
+    pawl_wall now;
+    pawl_memory *memory = pawli_memory_enter(store, &now);
+    bool is_room = true; /* a job that is marked for cancellation gets a row */
+    for (size_t i = 0; i < leases_count && is_room; i++)
+        is_room = reserve_for(memory, &leases[i].job);
+    for (size_t i = 0; i < leases_count && is_room; i++)
+        ret_codes[i] = release_one(memory, worker, &leases[i], now);
+    pawli_memory_leave(memory);
+    return is_room ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
+}

@@ -1,0 +1,102 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * trees.c - the orders in which the memory store keeps its records, and the trees made of them.
+ * Owns:  what comes before what.
+ * Never: changes a record; has an order in which two different records are equal, but by name and
+ *        by dedupe key, where that is what is asked.
+ */
+#include "store/memory/memory.h"
+
+#include <string.h>
+
+static int order_of(int64_t a, int64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int job_order(const struct entry *a, const struct entry *b)
+{
+    return memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes));
+}
+
+static int shelf_order(const struct entry *a, const struct entry *b)
+{
+    if (a->shelf != b->shelf)
+        return order_of(a->shelf, b->shelf);
+    return job_order(a, b);
+}
+
+/* The order of claims: Q-FIFO within a rank, and the ranks as pawl_claim() promises them. */
+static int ready_order(const struct entry *a, const struct entry *b)
+{
+    if (a->priority != b->priority)
+        return order_of(a->priority, b->priority);
+    if (a->rank != b->rank)
+        return order_of((int64_t)a->rank, (int64_t)b->rank);
+    if (a->timed_us != b->timed_us)
+        return order_of(a->timed_us, b->timed_us);
+    return order_of(a->position, b->position);
+}
+
+static int lease_order(const struct entry *a, const struct entry *b)
+{
+    if (a->job.expires_at.us != b->job.expires_at.us)
+        return order_of(a->job.expires_at.us, b->job.expires_at.us);
+    return job_order(a, b);
+}
+
+static int due_order(const struct entry *a, const struct entry *b)
+{
+    if (a->job.due_at.us != b->job.due_at.us)
+        return order_of(a->job.due_at.us, b->job.due_at.us);
+    return order_of(a->position, b->position);
+}
+
+static int finished_order(const struct entry *a, const struct entry *b)
+{
+    if (a->job.finished_at.us != b->job.finished_at.us)
+        return order_of(a->job.finished_at.us, b->job.finished_at.us);
+    return job_order(a, b);
+}
+
+static int deadline_order(const struct entry *a, const struct entry *b)
+{
+    if (a->deadline.us != b->deadline.us)
+        return order_of(a->deadline.us, b->deadline.us);
+    return job_order(a, b);
+}
+
+static int key_order(const struct entry *a, const struct entry *b)
+{
+    return strcmp(a->dedupe_key, b->dedupe_key);
+}
+
+static int holder_order(const struct holder *a, const struct holder *b)
+{
+    return strcmp(a->name, b->name);
+}
+
+static int queue_order(const struct queue *a, const struct queue *b)
+{
+    return strcmp(a->name, b->name);
+}
+
+static int presence_order(const struct presence *a, const struct presence *b)
+{
+    return strcmp(a->row.name, b->row.name);
+}
+
+RB_GENERATE(pawli_job_tree, entry, in_jobs, job_order)
+RB_GENERATE(pawli_shelf_tree, entry, in_shelves, shelf_order)
+RB_GENERATE(pawli_queue_shelf_tree, entry, in_queue_shelves, shelf_order)
+RB_GENERATE(pawli_ready_tree, entry, in_line, ready_order)
+RB_GENERATE(pawli_lease_tree, entry, in_line, lease_order)
+RB_GENERATE(pawli_due_tree, entry, in_group, due_order)
+RB_GENERATE(pawli_held_tree, entry, in_group, job_order)
+RB_GENERATE(pawli_finished_tree, entry, in_group, finished_order)
+RB_GENERATE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
+RB_GENERATE(pawli_key_tree, entry, in_keys, key_order)
+RB_GENERATE(pawli_holder_tree, holder, in_holders, holder_order)
+RB_GENERATE(pawli_queue_tree, queue, in_queues, queue_order)
+RB_GENERATE(pawli_presence_tree, presence, in_presences, presence_order)

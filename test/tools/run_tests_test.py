@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run_tests_test.py - whether tools/run-tests counts right, and cannot pass by doing nothing."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+TOP = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(TOP / "test" / "support"))
+import tap  # noqa: E402
+
+
+def load():
+    path = str(TOP / "tools" / "run-tests")
+    loader = importlib.machinery.SourceFileLoader("run_tests", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+    loader.exec_module(module)
+    return module
+
+
+run_tests = load()
+
+
+class RunTestsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="pawl-run-tests-")
+        self.addCleanup(self.folder.cleanup)
+        self.top = Path(self.folder.name)
+
+    def run_steps(self, steps, names=None):
+        """Gives (whether it passed, its output)."""
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            is_ok = run_tests.run_all(names or list(steps), steps, self.top)
+        summary = (self.top / "build" / "logs" / "summary").read_text()
+        self.assertEqual(output.getvalue().splitlines()[-1] + "\n", summary)
+        return is_ok, output.getvalue()
+
+    # ---- counting
+
+    def test_tap_lines_are_counted(self):
+        output = ("1..5\nok 1 - a\nnot ok 2 - b\n# why\nok 3 # SKIP no c\nok 4 - skipping ropes\n"
+                  "    ok indented\nokay\nnothing ok 1\n")
+        self.assertEqual(run_tests.tap_counts(output), (2, 1, 1))
+
+    def test_program_without_tests_fails(self):
+        is_ok, output = self.run_steps({"a": (lambda s: s.count_tap("x", "1..0\n", True), [])})
+        self.assertFalse(is_ok)
+        self.assertIn("x: reported no test", output)
+        self.assertTrue(output.endswith("\n0 passed, 2 failed\n"))
+
+    def test_program_that_crashes_after_its_tests_fails(self):
+        is_ok, output = self.run_steps({"a": (lambda s: s.count_tap("x", "ok 1\n", False), [])})
+        self.assertFalse(is_ok)
+        self.assertTrue(output.endswith("\n1 passed, 2 failed\n"))
+
+    def test_failing_test_fails_its_step(self):
+        is_ok, output = self.run_steps(
+            {"a": (lambda s: s.count_tap("x", "ok 1\nnot ok 2\n", False), [])})
+        self.assertFalse(is_ok)
+        self.assertTrue(output.endswith("\n1 passed, 2 failed\n"))
+
+    def test_results_of_meson(self):
+        protocols = {"unit one": "tap", "script": "exitcode", "slow": "exitcode", "off": "exitcode"}
+        entries = [
+            {"name": "pawl:unit / unit one", "result": "OK", "stdout": "1..2\nok 1\nok 2\n"},
+            {"name": "pawl:e2e / script", "result": "OK"},
+            {"name": "pawl:e2e / slow", "result": "TIMEOUT", "stdout": "so far"},
+            {"name": "pawl:e2e / off", "result": "SKIP"},
+        ]
+
+        def step(s):
+            for entry in entries:
+                run_tests.count_meson_test(s, entry, protocols)
+            self.assertEqual((s.passed, s.failed, s.skipped), (3, 1, 1))
+
+        is_ok, output = self.run_steps({"a": (step, [])})
+        self.assertFalse(is_ok)
+        self.assertIn("slow: TIMEOUT", output)
+        self.assertIn("so far", output)
+
+    # ---- suites
+
+    def run_suites(self, tests, is_wanted, forgotten=()):
+        """run_suites() over a meson that is made up: it lists `tests` and passes each, or forgets it."""
+        step = run_tests.Step("a", self.top)
+        self.addCleanup(step.log.close)
+        logs = self.top / "b" / "meson-logs"
+        logs.mkdir(parents=True)
+
+        def run(*command, **_):
+            if command[1] == "introspect":
+                return 0, json.dumps([{"name": n, "suite": [f"pawl:{s}"], "protocol": "tap"}
+                                      for n, s in tests])
+            chosen = [command[i + 1] for i, word in enumerate(command) if word == "--suite"]
+            (logs / "testlog-a.json").write_text("".join(
+                json.dumps({"name": f"pawl:{s} / {n}", "result": "OK", "stdout": "ok 1\n"}) + "\n"
+                for n, s in tests if s in chosen and n not in forgotten))
+            return 0, ""
+
+        step.run = run
+        run_tests.run_suites(step, "b", is_wanted)
+        return step
+
+    def test_required_suite_that_is_missing_fails(self):
+        step = self.run_suites([("t", "unit")], lambda suite: suite in ("unit", "store"))
+        self.assertEqual((step.passed, step.failed), (1, 1))
+        self.assertEqual(step.problems, ["there is no suite store"])
+
+    def test_test_that_meson_does_not_report_fails(self):
+        step = self.run_suites([("t", "unit"), ("u", "unit")], lambda suite: suite == "unit",
+                               forgotten=["u"])
+        self.assertEqual((step.passed, step.failed), (1, 1))
+        self.assertEqual(step.problems, ["meson ran 1 of 2 tests"])
+
+    def test_suites_that_nobody_asked_about_run_too(self):
+        tests = [(s, s) for s in run_tests.REQUIRED_SUITES] + [("n", "new"), ("m", "model")]
+        step = self.run_suites(tests, lambda suite: suite not in run_tests.OWN_STEP_SUITES)
+        self.assertEqual(step.problems, [])
+        self.assertEqual(step.passed, len(run_tests.REQUIRED_SUITES) - 2 + 1)
+
+    # ---- steps
+
+    def test_steps_count_too(self):
+        is_ok, output = self.run_steps({"a": (lambda s: None, []), "b": (lambda s: None, [])})
+        self.assertTrue(is_ok)
+        self.assertTrue(output.endswith("\n2 passed, 0 failed\n"))
+
+    def test_failing_command_fails_its_step_and_shows_its_log(self):
+        is_ok, output = self.run_steps(
+            {"a": (lambda s: s.run("sh", "-c", "echo the reason; exit 3"), [])})
+        self.assertFalse(is_ok)
+        self.assertIn("| the reason", output)
+        self.assertIn("exit 3", output)
+
+    def test_missing_command_is_named(self):
+        is_ok, output = self.run_steps({"a": (lambda s: s.run("no-such-program"), [])})
+        self.assertFalse(is_ok)
+        self.assertIn("no-such-program is not installed", output)
+
+    def test_bug_in_a_step_counts_as_a_failure(self):
+        is_ok, output = self.run_steps({"a": (lambda s: 1 // 0, []), "b": (lambda s: None, [])})
+        self.assertFalse(is_ok)
+        self.assertIn("ZeroDivisionError", output)
+        self.assertTrue(output.endswith("\n1 passed, 1 failed\n"))
+
+    def test_step_after_a_failed_one_is_not_run(self):
+        ran = []
+
+        def fails(_):
+            raise run_tests.Failed("no")
+
+        is_ok, output = self.run_steps({"b": (lambda s: ran.append("b"), ["a"]), "a": (fails, [])})
+        self.assertFalse(is_ok)
+        self.assertEqual(ran, [])
+        self.assertIn("not run, since a failed", output)
+        self.assertTrue(output.endswith("\n0 passed, 2 failed\n"))
+
+    def test_one_step_brings_what_it_needs(self):
+        ran = []
+        steps = {name: (lambda s: ran.append(s.name), needs)
+                 for name, needs in (("a", []), ("b", ["a"]), ("c", ["b"]), ("d", []))}
+        is_ok, _ = self.run_steps(steps, ["c"])
+        self.assertTrue(is_ok)
+        self.assertEqual(ran, ["a", "b", "c"])
+
+    def test_every_step_needs_only_steps(self):
+        for function, needs in run_tests.STEPS.values():
+            self.assertTrue(function.__doc__)
+            self.assertLessEqual(set(needs), set(run_tests.STEPS))
+
+
+if __name__ == "__main__":
+    tap.main()
