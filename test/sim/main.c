@@ -131,7 +131,7 @@ static void add(struct total *total, const struct sim_outcome *outcome)
 static bool run_seed(const struct options *options, uint64_t seed, int mutant, struct total *total)
 {
     struct sim_outcome outcome;
-    struct sim_run_args args = {.seed = seed, .mutant = mutant};
+    struct sim_run_args args = {.seed = seed, .mutant = mutant, .favour = mutant};
     if (options->is_print)
         args.print = stdout;
     if (options->save != NULL)

@@ -155,7 +155,7 @@ void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome)
 {
     struct sim_plan plan;
     struct sim_outcome again;
-    sim_swarm_draw(&plan, args->seed, args->mutant);
+    sim_swarm_draw(&plan, args->seed, args->favour);
     run_world(&plan, args, true, ret_outcome);
     if (args->is_once)
         return;
@@ -167,10 +167,10 @@ void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome)
         violated(ret_outcome, "DETERMINISM", "the second run of this seed went another way");
 }
 
-void sim_run_describe(uint64_t seed, int mutant, FILE *out)
+void sim_run_describe(uint64_t seed, int favour, FILE *out)
 {
     struct sim_plan plan;
-    sim_swarm_draw(&plan, seed, mutant);
+    sim_swarm_draw(&plan, seed, favour);
     fprintf(out,
             "seed %" PRIu64 ": %" PRId64 " min, %u workers, %u reapers, %u producers, %u "
             "queues, up to %" PRId64 " jobs; leases %" PRId64 " to %" PRId64 " ms; latency %" PRId64

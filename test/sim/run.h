@@ -30,6 +30,7 @@ struct sim_outcome {
 struct sim_run_args {
     uint64_t seed;
     int mutant;   /* 0: none */
+    int favour;   /* draw a plan in which this mutant has a chance to show; 0: none */
     FILE *print;  /* NULL: do not print the history */
     FILE *save;   /* NULL: do not keep it */
     bool is_once; /* do not run it a second time */
@@ -39,6 +40,6 @@ struct sim_run_args {
 void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome);
 
 /* Print what the swarm has drawn for a seed. */
-void sim_run_describe(uint64_t seed, int mutant, FILE *out);
+void sim_run_describe(uint64_t seed, int favour, FILE *out);
 
 #endif

@@ -204,9 +204,9 @@ static void draw_trouble(struct sim_plan *plan, struct sim_dice *dice)
         plan->gap_ms[steady[i]] = 0;
 }
 
-void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int mutant)
+void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
 {
-    (void)mutant;
+    (void)favour;
     *plan = (struct sim_plan){.seed = seed};
     struct sim_dice dice = sim_dice_for(seed, 1);
     bool is_calm = sim_chance(&dice, ALL_OFF_PPM);

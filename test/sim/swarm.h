@@ -100,9 +100,9 @@ struct sim_plan {
     int64_t store_drift_ppm;
 };
 
-/* Draw the plan of a seed. `mutant` (0: none) asks for a plan in which that bug has a chance to
+/* Draw the plan of a seed. `favour` (0: none) asks for a plan in which that mutant has a chance to
  * show. */
-void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int mutant);
+void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour);
 
 const char *sim_class_name(enum sim_class class);
 
