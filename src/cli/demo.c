@@ -274,8 +274,11 @@ static bool story_of_a_lost_worker(struct demo *demo)
            claim_due(demo, (struct claimer){"worker-a", "reports"}, &lost) &&
            turn(demo, 31000) && /* worker-a is silent for longer than its lease */
            reap(demo, &id) && claim_due(demo, (struct claimer){"worker-b", "reports"}, &held) &&
-           turn(demo, 2000) && succeed(demo, "worker-b", &held, PAWL_OK) &&
-           succeed(demo, "worker-a", &lost, PAWL_STALE) && tell_job(demo, &id, PAWL_SUCCEEDED);
+           turn(demo, 2000) &&
+           succeed(demo, "worker-a", &lost, PAWL_STALE) && /* while worker-b holds the job */
+           succeed(demo, "worker-b", &held, PAWL_OK) &&
+           succeed(demo, "worker-a", &lost, PAWL_STALE) && /* and after it has completed it */
+           tell_job(demo, &id, PAWL_SUCCEEDED);
 }
 
 /* ---- the whole */

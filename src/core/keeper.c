@@ -70,11 +70,12 @@ pawl_code pawli_keeper_new(const struct pawli_keeper_config *config,
     keeper->action_items_max = keeper->holds_count;
     keeper->holds = calloc(keeper->holds_count, sizeof(*keeper->holds));
     keeper->heap = calloc(keeper->holds_count, sizeof(*keeper->heap));
+    keeper->burnt = calloc(keeper->holds_count, sizeof(*keeper->burnt));
     keeper->lines = calloc(keeper->lines_count, sizeof(*keeper->lines));
     keeper->action_lines = calloc(keeper->lines_count, sizeof(*keeper->action_lines));
     keeper->action_items = calloc(keeper->action_items_max, sizeof(*keeper->action_items));
-    if (keeper->holds == NULL || keeper->heap == NULL || keeper->lines == NULL ||
-        keeper->action_lines == NULL || keeper->action_items == NULL) {
+    if (keeper->holds == NULL || keeper->heap == NULL || keeper->burnt == NULL ||
+        keeper->lines == NULL || keeper->action_lines == NULL || keeper->action_items == NULL) {
         pawli_keeper_free(keeper);
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     }
@@ -94,6 +95,7 @@ void pawli_keeper_free(struct pawli_keeper *keeper)
         return;
     free(keeper->holds);
     free(keeper->heap);
+    free(keeper->burnt);
     free(keeper->lines);
     free(keeper->action_lines);
     free(keeper->action_items);

@@ -217,15 +217,22 @@ bool pawli_mine_next(struct pawli_keeper *keeper, struct pawli_action *ret_actio
     return true;
 }
 
-/* Rare, so a walk over the table will do. */
+static bool is_same(const pawl_lease *lease, const pawl_id *job, int64_t version)
+{
+    return lease->version == version && pawl_id_compare(&lease->job, job) == 0;
+}
+
+/* Held now, or stopped under this very lease before (K9). Asked rarely, so a walk over the table will do. */
 static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
 {
     for (size_t i = 0; i < keeper->holds_count; i++) {
         const struct hold *hold = &keeper->holds[i];
-        if (hold->state != HOLD_FREE && hold->lease.version == lease->version &&
-            pawl_id_compare(&hold->lease.job, &lease->job) == 0)
+        if (hold->state != HOLD_FREE && is_same(lease, &hold->lease.job, hold->lease.version))
             return true;
     }
+    for (size_t i = 0; i < keeper->holds_count && i < keeper->burnt_count; i++)
+        if (is_same(lease, &keeper->burnt[i].job, keeper->burnt[i].version))
+            return true;
     return false;
 }
 

@@ -274,9 +274,19 @@ void pawli_hold_return(struct pawli_keeper *keeper, struct hold *hold, enum pawl
     pawli_hold_rearm(keeper, hold);
 }
 
+/* It was started, and the store has not said that its lease is over: K9. */
+static bool is_burnt_by(const struct hold *hold, enum pawli_why why)
+{
+    bool is_started = hold->state == HOLD_RUNNING || hold->state == HOLD_ENDED;
+    return is_started && why != PAWLI_WHY_SETTLED && why != PAWLI_WHY_SETTLED_BY_HANDLER;
+}
+
 void pawli_hold_over(struct pawli_keeper *keeper, struct hold *hold, enum pawli_why why)
 {
     assert(hold->state != HOLD_FREE && hold->state != HOLD_OVER);
+    if (is_burnt_by(hold, why))
+        keeper->burnt[keeper->burnt_count++ % keeper->holds_count] = (struct burnt){
+            hold->lease.job, hold->lease.version};
     switch (hold->state) {
     case HOLD_BUFFERED:
         keeper->buffered--;

@@ -81,6 +81,12 @@ struct call {
     int64_t failures;   /* in a row */
 };
 
+/* A lease whose work was stopped: it may stand at the store for a while, and must not be worked under again. */
+struct burnt {
+    pawl_id job;
+    int64_t version;
+};
+
 struct line {
     int64_t held_max;
     int64_t held;
@@ -104,6 +110,14 @@ struct pawli_keeper {
     struct hold_list beats, beats_sent;
     struct hold_list signals;
     size_t free_count, buffered, running, settling, releasing;
+
+    /*
+     * The last leases whose work was stopped, a ring of holds_count. Such a lease ends within its own length, since it is not
+     * renewed any more; and a third of the table at most runs at once, for at least half a lease each. So what falls out
+     * of the ring cannot stand any longer.
+     */
+    struct burnt *burnt;
+    size_t burnt_count; /* ever */
 
     struct line *lines;
     size_t lines_count;

@@ -3,8 +3,9 @@
  *
  * trace_read.c - reads a history back, record by record.
  * Owns:  the place in the bytes, the texts read so far, the table of recent ids, the rows given
- * out. Never: trusts a byte: whatever is read is checked, and what is malformed is an error with
- * its offset; reads beyond the end.
+ *        out.
+ * Never: trusts a byte: whatever is read is checked, and what is malformed is an error with its
+ *        offset; reads beyond the end.
  */
 #include "store/trace.h"
 

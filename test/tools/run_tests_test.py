@@ -89,7 +89,7 @@ class RunTestsTest(unittest.TestCase):
 
     # ---- suites
 
-    def run_suites(self, tests, is_wanted, forgotten=()):
+    def run_suites(self, tests, is_wanted, forgotten=(), with_smoke=False):
         """run_suites() over a meson that is made up: it lists `tests` and passes each, or forgets it."""
         step = run_tests.Step("a", self.top)
         self.addCleanup(step.log.close)
@@ -100,14 +100,13 @@ class RunTestsTest(unittest.TestCase):
             if command[1] == "introspect":
                 return 0, json.dumps([{"name": n, "suite": [f"pawl:{s}"], "protocol": "tap"}
                                       for n, s in tests])
-            chosen = [command[i + 1] for i, word in enumerate(command) if word == "--suite"]
             (logs / "testlog-a.json").write_text("".join(
                 json.dumps({"name": f"pawl:{s} / {n}", "result": "OK", "stdout": "ok 1\n"}) + "\n"
-                for n, s in tests if s in chosen and n not in forgotten))
+                for n, s in tests if n in command and n not in forgotten))
             return 0, ""
 
         step.run = run
-        run_tests.run_suites(step, "b", is_wanted)
+        run_tests.run_suites(step, "b", is_wanted, with_smoke=with_smoke)
         return step
 
     def test_required_suite_that_is_missing_fails(self):
@@ -126,6 +125,11 @@ class RunTestsTest(unittest.TestCase):
         step = self.run_suites(tests, lambda suite: suite not in run_tests.OWN_STEP_SUITES)
         self.assertEqual(step.problems, [])
         self.assertEqual(step.passed, len(run_tests.REQUIRED_SUITES) - 2 + 1)
+
+    def test_quick_test_of_a_long_suite_runs_where_it_is_asked_for(self):
+        tests = [("u", "unit"), ("all", "sim"), ("sim-smoke", "sim")]
+        step = self.run_suites(tests, lambda suite: suite == "unit", with_smoke=True)
+        self.assertEqual((step.passed, step.problems), (2, []))
 
     # ---- steps
 

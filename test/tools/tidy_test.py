@@ -74,6 +74,7 @@ const char *pawl_two(int number)
 #include "store/sqlite/open.h"
 """),
     "test/unit/core_job_test.c": f"/* {SPDX} */\nint main(void) {{ return 0; }}\n",
+    "test/unit/store_sqlite_locks_test.c": f"/* {SPDX} */\nint main(void) {{ return 0; }}\n",
     "test/unit/base_text_edges_test.c": f"/* {SPDX} */\nint main(void) {{ return 0; }}\n",
     "tools/some": f"#!/bin/sh\n# {SPDX}\n",
 }
@@ -239,6 +240,12 @@ pawli_split(void (*callback)(int),
         self.assert_accepted("sizes")
         self.append("src/core/big.c", "\n")
         self.assert_refused("sizes", "src/core/big.c: 1001 lines")
+
+    def test_line_of_101_columns(self):
+        self.append("test/unit/core_job_test.c", "/* " + "x" * 94 + " */\n")
+        self.assert_accepted("width")
+        self.append("src/core/job.c", "/* " + "x" * 95 + " */\n")
+        self.assert_refused("width", "src/core/job.c:15: 101 columns")
 
     def test_module_header(self):
         self.write("src/core/a.c", f"/* {SPDX} */\nint pawli_a;\n")

@@ -251,6 +251,22 @@ static void test_mine_knows_and_gives_back(void **state)
     fail_msg("a lost claim may still run, and nobody asked again");
 }
 
+/* K9: a lease whose work was stopped may still stand: asking finds it, and it must not run a second time. */
+static void test_stopped_work_is_not_adopted(void **state)
+{
+    struct desk *desk = desk_running(state, 1);
+    desk_turn(desk, 1000);
+    desk_does(desk, "renew:beat 0; claim:poll 3");
+    desk_failed(desk, desk->claim, PAWL_UNKNOWN);
+    desk_turn(desk, 1000);
+    desk_does(desk, "abort:beat_failed 0; mine:claim_lost");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "over:beat_failed 0");
+    desk_mine(desk, (uint64_t[]){1, 2}, 2); /* job 1 ran; job 2 came with the lost claim */
+    desk_failed(desk, desk->renew, PAWL_UNKNOWN);
+    desk_does(desk, "renew:adopt 1*; claim:store_back 3");
+}
+
 /* A reply that was given up for lost and comes after all is not used: its leases are found by
  * asking. */
 static void test_late_claim_reply(void **state)
@@ -839,7 +855,7 @@ static void test_no_memory(void **state)
         assert_int_equal(PAWL_NO_MEMORY, code);
         assert_null(keeper);
     }
-    assert_int_equal(7, nth); /* six allocations, each has failed once */
+    assert_int_equal(8, nth); /* seven allocations, each has failed once */
 
     desk_running(state, 2);
     alloc_fail_nth(1);
@@ -882,6 +898,7 @@ int main(void)
         STORY(test_lost_claim),
         STORY(test_adopted_lease_is_gone),
         STORY(test_mine_knows_and_gives_back),
+        STORY(test_stopped_work_is_not_adopted),
         STORY(test_late_claim_reply),
         STORY(test_beats_count_from_the_request),
         STORY(test_beat_fails),
