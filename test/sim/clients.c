@@ -16,6 +16,7 @@
 #define REPEAT_MS        500 /* a producer waits up to so long before it repeats */
 #define DEDUPE_KEYS      3
 #define OPERATOR_IDS_MAX 5
+#define REDRIVE_PPM      700000 /* the rest is discarded */
 
 /* ---------------------------------------------------------------- producers */
 
@@ -219,14 +220,6 @@ static void change_some(struct sim_world *world, enum sim_verb verb)
     sim_net_send(world, call);
 }
 
-static void change_where(struct sim_world *world, enum sim_verb verb)
-{
-    struct sim_call *call = operator_call(world, verb);
-    call->queue = (uint32_t)sim_between(&world->dice, 0, world->plan->queues - 1);
-    call->rows_max = sim_between(&world->dice, 1, 10);
-    sim_net_send(world, call);
-}
-
 static void change_queue(struct sim_world *world, enum sim_verb verb)
 {
     struct sim_call *call = operator_call(world, verb);
@@ -239,24 +232,15 @@ static void change_queue(struct sim_world *world, enum sim_verb verb)
 
 void sim_operator_strike(struct sim_world *world, enum sim_class class)
 {
-    bool is_where = sim_chance(&world->dice, 150000);
     if (world->jobs_count == 0)
         return;
     switch (class) {
     case SIM_CLASS_CANCEL:
-        if (is_where)
-            change_where(world, SIM_VERB_CANCEL_WHERE);
-        else
-            change_some(world, SIM_VERB_CANCEL);
+        change_some(world, SIM_VERB_CANCEL);
         break;
     case SIM_CLASS_DEAD_LETTER:
-        if (sim_chance(&world->dice, 700000) && is_where)
-            change_where(world, SIM_VERB_REDRIVE_WHERE);
-        else if (is_where)
-            change_where(world, SIM_VERB_DISCARD_WHERE);
-        else
-            change_some(world,
-                        sim_chance(&world->dice, 700000) ? SIM_VERB_REDRIVE : SIM_VERB_DISCARD);
+        change_some(world,
+                    sim_chance(&world->dice, REDRIVE_PPM) ? SIM_VERB_REDRIVE : SIM_VERB_DISCARD);
         break;
     case SIM_CLASS_QUEUE_PAUSE:
         change_queue(world, SIM_VERB_QUEUE_PAUSE);

@@ -43,9 +43,6 @@ enum sim_verb {
     SIM_VERB_CANCEL,
     SIM_VERB_REDRIVE,
     SIM_VERB_DISCARD,
-    SIM_VERB_CANCEL_WHERE,
-    SIM_VERB_REDRIVE_WHERE,
-    SIM_VERB_DISCARD_WHERE,
     SIM_VERB_QUEUE_SET,
     SIM_VERB_QUEUE_PAUSE
 };
@@ -93,7 +90,6 @@ struct sim_call {
     int64_t lease_ms;
     uint32_t slot_index; /* OWN_SETTLE */
     uint32_t run;
-    pawl_filter filter;
 
     struct sim_item *items;
     size_t items_count;

@@ -260,22 +260,6 @@ static void serve_change(struct sim_world *world, struct sim_call *call, pawl_st
     }
 }
 
-static void serve_where(struct sim_world *world, struct sim_call *call, pawl_store *store)
-{
-    size_t count = 0;
-    pawl_err err;
-    size_t max = (size_t)call->rows_max;
-    pawl_filter filter = {.queue = world->plan->queue[call->queue].name};
-    if (call->verb == SIM_VERB_CANCEL_WHERE)
-        call->code = pawl_cancel_where(store, &filter, max, &count, &err);
-    else if (call->verb == SIM_VERB_REDRIVE_WHERE)
-        call->code = pawl_redrive_where(store, &filter, max, &count, &err);
-    else
-        call->code = pawl_discard_where(store, &filter, max, &count, &err);
-    sim_must(call->code, &err, "a change by filter");
-    world->tallies.count[SIM_TALLY_OP_WHERE] += count;
-}
-
 static void serve_queue(struct sim_world *world, struct sim_call *call, pawl_store *store)
 {
     const struct sim_queue_plan *queue = &world->plan->queue[call->queue];
@@ -339,11 +323,6 @@ static void serve(struct sim_world *world, struct sim_call *call, pawl_store *st
     case SIM_VERB_REDRIVE:
     case SIM_VERB_DISCARD:
         serve_change(world, call, store);
-        break;
-    case SIM_VERB_CANCEL_WHERE:
-    case SIM_VERB_REDRIVE_WHERE:
-    case SIM_VERB_DISCARD_WHERE:
-        serve_where(world, call, store);
         break;
     case SIM_VERB_QUEUE_SET:
     case SIM_VERB_QUEUE_PAUSE:

@@ -40,7 +40,6 @@
     X(OP_CANCEL_RUNNING, "operator: cancels of running jobs")             \
     X(OP_REDRIVE, "operator: redrives")                                   \
     X(OP_DISCARD, "operator: discards")                                   \
-    X(OP_WHERE, "operator: changes by filter")                            \
     X(OP_QUEUE_PAUSE, "operator: queue pauses")                           \
     X(OP_QUEUE_SET, "operator: queue settings changed")                   \
     X(DOWNSTREAM, "downstream pauses")                                    \
