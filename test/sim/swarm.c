@@ -20,7 +20,7 @@
 #define CROWDED_PPM  600000
 #define CLASS_ON_PPM 450000
 #define ALL_OFF_PPM  50000 /* calm seeds: then every bound must be met exactly */
-#define STRIKES_MAX  16    /* of each class in one run, on average */
+#define STRIKES_MAX  25    /* of each class in one run, on average */
 
 const char *sim_class_name(enum sim_class class)
 {
@@ -83,7 +83,7 @@ static void draw_sizes(struct sim_plan *plan, struct sim_dice *dice)
     plan->reapers = (uint32_t)sim_between(dice, 1, SIM_REAPERS_MAX);
     plan->producers = (uint32_t)sim_between(dice, 1, SIM_PRODUCERS_MAX);
     plan->queues = (uint32_t)sim_between(dice, 1, SIM_QUEUES_MAX);
-    plan->jobs_max = is_crowded ? sim_between(dice, 40, 200) : sim_between(dice, 20, 80);
+    plan->jobs_max = is_crowded ? sim_between(dice, 40, 350) : sim_between(dice, 20, 120);
     plan->batch_max = scaled(dice, 1, 30);
     plan->enqueue_gap_ms = most(1, plan->chaos_ms * (plan->batch_max + 1) / 2 * plan->producers /
                                        plan->jobs_max * 8 / 10);
