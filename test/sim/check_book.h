@@ -172,6 +172,7 @@ struct check_lease {
     bool is_timeout_told; /* a renewal was answered TIMEOUT */
     bool is_settle_ok, is_settle_stale, is_release_ok, is_release_stale; /* answers so far */
     bool is_release_sent;
+    bool is_wrong; /* it was run twice: what follows from that is not reported */
 
     /* check_pauses.c reads the same notes by worker: what it knows so far. */
     struct {

@@ -16,8 +16,8 @@ void check_extend(const struct check_book *book, struct check_lease *lease,
 {
     int64_t left_us = minus(expires_us, event->store_us);
     lease->expires_us = expires_us;
-    lease->expires_at_us = plus(event->at_us, left_us);
-    lease->expires_at_latest_us = plus(event->at_us, check_stretched(book, left_us));
+    lease->expires_at_us = plus(event->until_us, left_us);
+    lease->expires_at_latest_us = plus(event->until_us, check_stretched(book, left_us));
     lease->extended_seq = event->seq;
 }
 
@@ -34,6 +34,18 @@ static const char *why_stale(const struct check_model *model, const struct check
     if (lease->grant->digest != event->digest)
         return "the token is not the lease's";
     return "the lease had expired";
+}
+
+/* A holder is refused although its lease looks valid: it may have expired unseen before the store's
+ * clock went back. */
+static bool is_refused_wrongly(struct check_model *model, const struct check_event *event)
+{
+    if (!check_is_valid(model, event))
+        return false;
+    if (!check_can_expire(model, event))
+        return true;
+    check_expire(model, event, NULL);
+    return false;
 }
 
 bool check_is_gone(struct check_model *model, const struct check_event *event)
@@ -80,14 +92,13 @@ void check_renewed(struct check_model *model, const struct check_event *event)
         (void)check_is_gone(model, event);
         return;
     }
-    bool is_valid = check_is_valid(model, event);
     if (event->code == PAWL_STALE) {
-        if (is_valid)
+        if (is_refused_wrongly(model, event))
             check_wrong(model, CHECK_C22, event, "a renewal of %s under its valid lease is refused",
                         check_worker_name(event->by));
         return;
     }
-    if (!is_valid) {
+    if (!check_is_valid(model, event)) {
         check_wrong(model, CHECK_C3, event, "a renewal of %s is answered %s, but %s",
                     check_worker_name(event->by), pawl_code_name((pawl_code)event->code),
                     why_stale(model, event));
@@ -148,6 +159,7 @@ static void check_delay(struct check_model *model, const struct check_event *eve
 static struct check_row settle_row(struct check_model *model, const struct check_event *event)
 {
     struct check_lease *lease = model->lease;
+    int64_t most = check_limits(model, event->seq).max_retries;
     struct check_row row = {
         .version = lease->version,
         .outcome = PAWL_RETRYABLE,
@@ -158,8 +170,11 @@ static struct check_row settle_row(struct check_model *model, const struct check
         .finished_us = event->store_us,
         .cause = event,
     };
+    const struct check_event *told = check_next_row(model);
+    bool is_exhausted = event->action == PAWL_RETRY && model->retries >= most && most >= 0;
     bool is_cancelled = lease->is_cancel_asked;
-    int64_t most = check_limits(model, event->seq).max_retries;
+    if (lease->is_cancel_possible && event->state == PAWL_FAILED)
+        is_cancelled = told != NULL ? told->reason == PAWL_REASON_CANCELLED : !is_exhausted;
     if (event->action == PAWL_SUCCEED) {
         row.outcome = PAWL_DISPATCHED;
         row.reason = PAWL_REASON_NONE;
@@ -170,17 +185,13 @@ static struct check_row settle_row(struct check_model *model, const struct check
     } else if (event->action == PAWL_SNOOZE) {
         row.reason = event->reason == PAWL_REASON_NONE ? PAWL_REASON_SNOOZE
                                                        : (pawl_reason)event->reason;
-        is_cancelled = is_cancelled || (lease->is_cancel_possible && event->state == PAWL_FAILED);
     } else {
-        bool is_exhausted = most >= 0 && model->retries >= most;
         row.reason = event->reason == PAWL_REASON_NONE ? PAWL_REASON_ERROR
                                                        : (pawl_reason)event->reason;
         if (is_exhausted) {
             row.outcome = PAWL_FAILED_FINAL;
             row.reason = PAWL_REASON_EXHAUSTED;
         }
-        is_cancelled = is_cancelled ||
-                       (lease->is_cancel_possible && event->state == PAWL_FAILED && !is_exhausted);
     }
     if (is_cancelled && (event->action == PAWL_SNOOZE || event->action == PAWL_RETRY)) {
         row.outcome = PAWL_FAILED_FINAL;
@@ -244,8 +255,8 @@ void check_settled(struct check_model *model, const struct check_event *event)
         (void)check_is_gone(model, event);
         return;
     }
-    bool is_valid = check_is_valid(model, event);
     if (event->code != PAWL_OK) {
+        bool is_valid = is_refused_wrongly(model, event);
         if (is_valid || is_replay(lease, event))
             check_wrong(model, CHECK_C22, event, "a settle of %s %s is refused with %s",
                         check_worker_name(event->by),
@@ -253,7 +264,7 @@ void check_settled(struct check_model *model, const struct check_event *event)
                         pawl_code_name((pawl_code)event->code));
         return;
     }
-    if (is_valid) {
+    if (check_is_valid(model, event)) {
         settled_first(model, event);
         return;
     }
@@ -275,13 +286,11 @@ void check_settled(struct check_model *model, const struct check_event *event)
 static void released_ok(struct check_model *model, const struct check_event *event)
 {
     struct check_lease *lease = model->lease;
-    const struct check_event *row = model->job->ledger_first;
+    const struct check_event *told = check_next_row(model);
     bool is_cancelled = lease->is_cancel_asked;
-    /* Marked by filter, perhaps: its ledger row tells, and without one it does not matter. */
-    while (row != NULL && row->version != lease->version)
-        row = row->next;
-    if (lease->is_cancel_possible && row != NULL && row->ended_by == PAWL_ENDED_BY_HOLDER)
-        is_cancelled = true;
+    /* Marked by filter, perhaps: its ledger row tells. */
+    if (lease->is_cancel_possible && told != NULL)
+        is_cancelled = told->version == lease->version && told->ended_by == PAWL_ENDED_BY_HOLDER;
     lease->end = CHECK_RELEASED;
     lease->ended_by = event;
     lease->is_ended_cancelled = is_cancelled;
@@ -289,6 +298,9 @@ static void released_ok(struct check_model *model, const struct check_event *eve
         if (lease->is_cancel_possible)
             model->cancel_seq = event->seq + 1; /* it may have failed by this very release */
         check_enter(model, PAWL_READY, model->reason, event->seq);
+        /* It was due when it was claimed, and stays so where the clock has gone back since. */
+        if (model->due_us != INT64_MIN)
+            model->due_us = earlier_of(model->due_us, event->store_us);
         return;
     }
     check_add_row(model, (struct check_row){
@@ -310,14 +322,16 @@ void check_released(struct check_model *model, const struct check_event *event)
         (void)check_is_gone(model, event);
         return;
     }
-    bool is_valid = check_is_valid(model, event);
-    if (event->code == PAWL_OK && !is_valid)
+    if (event->code != PAWL_OK) {
+        if (is_refused_wrongly(model, event))
+            check_wrong(model, CHECK_C22, event,
+                        "a release of %s under its valid lease is refused with %s",
+                        check_worker_name(event->by), pawl_code_name((pawl_code)event->code));
+        return;
+    }
+    if (check_is_valid(model, event))
+        released_ok(model, event);
+    else
         check_wrong(model, CHECK_C3, event, "a release of %s is accepted, but %s",
                     check_worker_name(event->by), why_stale(model, event));
-    else if (event->code == PAWL_OK)
-        released_ok(model, event);
-    else if (is_valid)
-        check_wrong(model, CHECK_C22, event,
-                    "a release of %s under its valid lease is refused with %s",
-                    check_worker_name(event->by), pawl_code_name((pawl_code)event->code));
 }

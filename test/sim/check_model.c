@@ -41,8 +41,7 @@ static const struct check_event *ledger_row(const struct check_model *model, int
     return row;
 }
 
-/* The row that the next change must write. */
-static const struct check_event *next_row(const struct check_model *model)
+const struct check_event *check_next_row(const struct check_model *model)
 {
     return ledger_row(model, model->attempts + 1);
 }
@@ -73,7 +72,7 @@ bool check_can_expire(const struct check_model *model, const struct check_event 
     const struct check_lease *lease = model->lease;
     if (has_been(model->book, lease->expires_us, lease->extended_seq, event))
         return true;
-    const struct check_event *row = next_row(model);
+    const struct check_event *row = check_next_row(model);
     return is_expiry_of(row, lease) && row->u.attempt.finished_us >= lease->expires_us;
 }
 
@@ -81,7 +80,7 @@ static bool can_miss(const struct check_model *model, const struct check_event *
 {
     if (model->start_by_us == 0)
         return false;
-    const struct check_event *row = next_row(model);
+    const struct check_event *row = check_next_row(model);
     return has_been(model->book, model->start_by_us, 0, event) ||
            (row != NULL && row->ended_by == PAWL_ENDED_BY_DEADLINE);
 }
@@ -118,7 +117,7 @@ static pawl_reason expiry_reason(struct check_model *model, const struct check_e
                                  const struct check_event *reaped)
 {
     const struct check_lease *lease = model->lease;
-    const struct check_event *row = next_row(model);
+    const struct check_event *row = check_next_row(model);
     int64_t most = check_limits(model, event->seq).max_lost_leases;
     int64_t most_before = check_limits(model, lease->extended_seq).max_lost_leases;
     bool is_at_bound = model->lost >= most;
@@ -176,7 +175,7 @@ void check_expire(struct check_model *model, const struct check_event *event,
     model->book->report->expiries++;
     model->lost++;
     model->lost_in_a_row++;
-    const struct check_event *told = next_row(model);
+    const struct check_event *told = check_next_row(model);
     pawl_reason reason = expiry_reason(model, event, reaped);
     bool is_back = reason == PAWL_REASON_EXPIRED;
     int64_t finished_us = reaped != NULL ? reaped->store_us : 0;
@@ -207,7 +206,7 @@ void check_expire(struct check_model *model, const struct check_event *event,
 void check_miss(struct check_model *model, const struct check_event *event,
                 const struct check_event *reaped)
 {
-    const struct check_event *told = next_row(model);
+    const struct check_event *told = check_next_row(model);
     int64_t finished_us = reaped != NULL ? reaped->store_us : 0;
     if (reaped == NULL && told != NULL)
         finished_us = told->u.attempt.finished_us;
@@ -259,7 +258,7 @@ static bool drift(struct check_model *model, const struct check_event *event, pa
     }
     if (model->state != PAWL_READY || state != PAWL_FAILED)
         return false;
-    const struct check_event *row = next_row(model);
+    const struct check_event *row = check_next_row(model);
     bool is_cancel_possible = !model->job->has_ledger && model->cancel_seq > model->since_seq;
     bool is_miss_told = row != NULL && row->ended_by == PAWL_ENDED_BY_DEADLINE;
     if (can_miss(model, event) && (is_miss_told || !is_cancel_possible)) {
@@ -276,7 +275,7 @@ static bool drift(struct check_model *model, const struct check_event *event, pa
 static void catch_up(struct check_model *model, const struct check_event *event, int64_t attempts)
 {
     while (model->attempts < attempts) {
-        const struct check_event *row = next_row(model);
+        const struct check_event *row = check_next_row(model);
         if (row == NULL)
             return;
         if (model->state == PAWL_IN_FLIGHT) {
@@ -310,21 +309,19 @@ bool check_become(struct check_model *model, const struct check_event *event, pa
 
 /* ---------------------------------------------------------------- changes by filter */
 
-/* Whether the ledger says that this call cancelled the job while it was Ready: its next row does,
- * or the one behind an expiry or a missed deadline that was not seen. */
-static bool was_cancelled_by(const struct check_model *model, const struct check_where *where)
+bool check_is_cancelled_at(const struct check_model *model, int64_t store_us)
 {
-    const struct check_event *row = next_row(model);
+    const struct check_event *row = check_next_row(model);
     if (row != NULL && (row->ended_by == PAWL_ENDED_BY_EXPIRY && model->state == PAWL_IN_FLIGHT))
         row = ledger_row(model, model->attempts + 2);
     return row != NULL && row->ended_by == PAWL_ENDED_BY_OPERATOR &&
-           row->u.attempt.finished_us == where->store_us;
+           row->u.attempt.finished_us == store_us;
 }
 
 static void cancel_where(struct check_model *model, const struct check_where *where)
 {
     model->cancel_seq = where->seq;
-    if (was_cancelled_by(model, where)) {
+    if (check_is_cancelled_at(model, where->store_us)) {
         struct check_event *event = check_alloc(model->book, sizeof(*event));
         if (event == NULL)
             return;
@@ -332,6 +329,7 @@ static void cancel_where(struct check_model *model, const struct check_where *wh
                                       .seq = where->seq,
                                       .verb = PAWLI_VERB_CANCEL,
                                       .at_us = where->at_us,
+                                      .until_us = where->at_us,
                                       .store_us = where->store_us};
         if (check_become(model, event, PAWL_READY, -1))
             check_cancel_ready(model, event, where->store_us);

@@ -71,6 +71,9 @@ void check_cancel_ready(struct check_model *model, const struct check_event *eve
                         int64_t finished_us);
 void check_redrive(struct check_model *model, int64_t due_us, uint32_t seq);
 
+/* The row that the next change must write, where the final ledger is known; else NULL. */
+const struct check_event *check_next_row(const struct check_model *model);
+
 /* Write down a row that the ledger must have. */
 void check_add_row(struct check_model *model, struct check_row row);
 
@@ -81,6 +84,10 @@ void check_add_row(struct check_model *model, struct check_row row);
  */
 bool check_become(struct check_model *model, const struct check_event *event, pawl_state state,
                   int64_t attempts);
+
+/* Whether the final ledger says that the job was cancelled at this time while it was Ready: its
+ * next row does, or the one behind an expiry that was not seen. */
+bool check_is_cancelled_at(const struct check_model *model, int64_t store_us);
 
 /* Changes by filter and prunes up to a record. */
 void check_wheres(struct check_model *model, uint32_t seq);

@@ -19,12 +19,14 @@ static int64_t due_at_us(const struct check_model *model, const struct check_eve
     if (model->due_us == INT64_MIN)
         return CHECK_NEVER_US;
     int64_t left_us = minus(model->due_us, event->store_us);
-    return left_us <= 0 ? event->at_us : plus(event->at_us, check_stretched(model->book, left_us));
+    return left_us <= 0 ? event->until_us
+                        : plus(event->until_us, check_stretched(model->book, left_us));
 }
 
 static bool keep_ready(struct check_model *model, int64_t from_us, int64_t to_us)
 {
-    if (to_us <= model->book->faults_off_us || from_us >= to_us)
+    /* What had to start by a deadline may have missed it unseen. */
+    if (to_us <= model->book->faults_off_us || from_us >= to_us || model->start_by_us != 0)
         return true;
     return check_spans_add(model->book, &model->job->ready,
                            (struct check_span){from_us, to_us, 0, 0});
@@ -192,6 +194,23 @@ static void found_in(struct check_model *model, const struct check_event *event,
                     pawl_code_name((pawl_code)event->code), pawl_state_name(model->state));
 }
 
+/* Failed by this cancellation, or by an earlier one. */
+static void cancelled_for_good(struct check_model *model, const struct check_event *event)
+{
+    bool is_now = check_is_cancelled_at(model, event->store_us);
+    if (!is_now) {
+        /* What has expired unseen, marked, has failed by that. */
+        if (model->state == PAWL_IN_FLIGHT)
+            (void)check_become(model, event, PAWL_FAILED, -1);
+        if (model->state == PAWL_FAILED && model->reason == PAWL_REASON_CANCELLED)
+            return;
+    }
+    if (check_become(model, event, PAWL_READY, -1))
+        check_cancel_ready(model, event, event->store_us);
+    else
+        found_in(model, event, PAWL_READY);
+}
+
 static void cancelled(struct check_model *model, const struct check_event *event)
 {
     if (event->code == PAWL_ALREADY_SUCCEEDED) {
@@ -206,16 +225,7 @@ static void cancelled(struct check_model *model, const struct check_event *event
         else
             found_in(model, event, PAWL_IN_FLIGHT);
     } else if (event->code == PAWL_OK) {
-        /* What was cancelled before stays as it is; what has expired unseen may have failed by
-         * that. */
-        if (model->state == PAWL_IN_FLIGHT)
-            (void)check_become(model, event, PAWL_READY, -1);
-        if (model->state == PAWL_FAILED && model->reason == PAWL_REASON_CANCELLED)
-            return;
-        if (check_become(model, event, PAWL_READY, -1))
-            check_cancel_ready(model, event, event->store_us);
-        else
-            found_in(model, event, PAWL_READY);
+        cancelled_for_good(model, event);
     }
 }
 
@@ -336,7 +346,7 @@ static bool walk_job(struct check_book *book, struct check_job *job, struct chec
         bool was_ready = model.is_enqueued && model.state == PAWL_READY;
         walk_call(&model, event);
         bool is_ready = model.is_enqueued && model.state == PAWL_READY;
-        if (was_ready && !is_ready && !keep_ready(&model, ready_us, event->at_us))
+        if (was_ready && !is_ready && !keep_ready(&model, ready_us, event->until_us))
             return false;
         if (is_ready && (!was_ready || model.since_seq == event->seq))
             ready_us = due_at_us(&model, event);

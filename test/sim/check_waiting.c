@@ -19,7 +19,7 @@ static int64_t busy_until_us(const struct check_lease *lease)
     if (lease->over_us != CHECK_NEVER_US)
         return lease->over_us;
     if (lease->ended_by != NULL)
-        return later_of(lease->ended_by->at_us, lease->valid_until_us);
+        return later_of(lease->ended_by->until_us, lease->valid_until_us);
     return CHECK_NEVER_US;
 }
 
@@ -63,8 +63,8 @@ static bool find_idle(struct check_book *book, struct check_worker *worker)
     for (const struct check_event *event = worker->first; event != NULL; event = event->next_by) {
         if (event->verb == 0 || event->lease == NULL)
             continue;
-        if (event->at_us > from_us &&
-            !add_idle(book, worker, from_us, earlier_of(event->at_us, end_us)))
+        if (event->until_us > from_us &&
+            !add_idle(book, worker, from_us, earlier_of(event->until_us, end_us)))
             return false;
         from_us = later_of(from_us, busy_until_us(event->lease));
     }
@@ -117,7 +117,7 @@ static void check_recovery(struct check_book *book, const struct check_lease *le
 {
     int64_t most_us = check_stretched(book, ms_to_us(book->options->reaper_ms));
     bool is_open = lease->end == CHECK_OPEN;
-    int64_t found_us = is_open ? book->last_at_us : lease->ended_by->at_us;
+    int64_t found_us = is_open ? book->last_at_us : lease->ended_by->until_us;
     int64_t late_us = is_open ? minus(found_us, lease->expires_at_latest_us)
                               : minus(lease->expired_store_us, lease->expires_us);
     if (late_us <= most_us || (!is_open && lease->expired_store_us == 0))

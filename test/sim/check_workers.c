@@ -109,14 +109,21 @@ static void confirmed(struct check_lease *lease, const struct check_event *event
         lease->first_sent_us = lease->sent_us;
 }
 
-/* C19: nobody else runs the job under a lease that is valid. */
+static bool has_ended_before(const struct check_lease *lease, const struct check_event *event)
+{
+    return lease->end != CHECK_OPEN && lease->ended_by->seq < event->seq;
+}
+
+/* C19: nobody else runs the job, both under leases that are valid. */
 static void check_alone(struct check_book *book, const struct check_event *event)
 {
+    if (has_ended_before(event->lease, event))
+        return; /* C11 says whether it should have known */
     for (const struct check_lease *other = event->job->leases; other != NULL; other = other->next) {
         if (other == event->lease || other->started_us == CHECK_NEVER_US ||
             other->ended_us != CHECK_NEVER_US || other->holder == NULL)
             continue;
-        bool is_ended = other->end != CHECK_OPEN && other->ended_by->seq < event->seq;
+        bool is_ended = has_ended_before(other, event);
         bool is_gone = check_overlaps(&other->holder->downs, event->at_us, event->at_us) ||
                        other->is_settle_ok || other->is_release_ok;
         /* At the earliest: what is not sure to be valid is not held against anybody. */
@@ -142,9 +149,11 @@ static void started(struct check_book *book, const struct check_event *event)
                    check_worker_name(event->by));
     else
         check_risk(book, event, beat_limit_us(book, lease), "starts");
-    if (lease->started_us != CHECK_NEVER_US)
+    if (lease->started_us != CHECK_NEVER_US) {
         check_fail(book, CHECK_C19, event, "%s starts it twice under one lease",
                    check_worker_name(event->by));
+        lease->is_wrong = true;
+    }
     check_alone(book, event);
     lease->started_us = event->at_us;
 }
@@ -164,10 +173,24 @@ static void sent(struct check_book *book, const struct check_event *event)
 
 /* ---------------------------------------------------------------- notes: ending */
 
-/* Whether an action may follow from what the handler answered, given why it was told to stop. */
-static bool is_result(const struct check_lease *lease, uint64_t action)
+/* From when on the execution timeout may have passed, at the earliest. */
+static int64_t timeout_from_us(const struct check_book *book, const struct check_lease *lease)
 {
-    if (lease->abort_why == PAWLI_WHY_TIMEOUT && action == PAWL_RETRY)
+    if (lease->grant == NULL)
+        return INT64_MIN;
+    int64_t timeout_us = check_shrunk(book, ms_to_us(lease->grant->u.grant.timeout_ms));
+    return plus(lease->first_sent_us, timeout_us);
+}
+
+/* Whether an action may follow from what the handler answered, given why it was told to stop. A
+ * handler that ends only after its time was up is not told any more. */
+static bool is_result(const struct check_book *book, const struct check_lease *lease,
+                      uint64_t action)
+{
+    bool is_late = lease->abort_why == PAWLI_WHY_TIMEOUT ||
+                   (lease->abort_why == PAWLI_WHY_NONE &&
+                    lease->ended_us >= timeout_from_us(book, lease));
+    if (is_late && action == PAWL_RETRY)
         return true;
     if (lease->abort_why == PAWLI_WHY_CANCELLED && action == PAWL_FAIL)
         return true;
@@ -198,7 +221,7 @@ static void sends_settle(struct check_book *book, const struct check_event *even
              lease->abort_why == PAWLI_WHY_LEASE_LOST || lease->is_given_up)
         check_fail(book, CHECK_C17, event, "%s settles work that was stopped: %s", who,
                    pawli_why_name((enum pawli_why)lease->abort_why));
-    else if (!is_running && !is_result(lease, (uint64_t)event->u.told.a))
+    else if (!is_running && !is_result(book, lease, (uint64_t)event->u.told.a))
         check_fail(book, CHECK_C17, event,
                    "%s settles with action %" PRId64 " what ended with result %" PRId64, who,
                    event->u.told.a, lease->result);
@@ -216,10 +239,10 @@ static void sends_release(struct check_book *book, const struct check_event *eve
     if (lease->started_us != CHECK_NEVER_US)
         check_fail(book, CHECK_C17, event, "%s gives back what it has started",
                    check_worker_name(event->by));
-    else
-        /* What has not started has nothing to abort: it may be given back until the lease ends. */
-        check_risk(book, event, lease->confirms > 0 ? lease_limit_us(book, lease) : CHECK_NEVER_US,
-                   "releases");
+    else if (lease->confirms > 0)
+        /* What has not started has nothing to abort: it may be given back until the lease ends. And
+         * what was found by asking, nobody knows for how long. */
+        check_risk(book, event, lease_limit_us(book, lease), "releases");
     lease->is_release_sent = true;
 }
 
@@ -249,10 +272,9 @@ static void check_beat_failed(struct check_book *book, const struct check_event 
 static void check_timeout(struct check_book *book, const struct check_event *event)
 {
     const struct check_lease *lease = event->lease;
-    if (lease->is_timeout_told || lease->confirms == 0 || lease->grant == NULL)
+    if (lease->is_timeout_told || lease->confirms == 0)
         return;
-    int64_t timeout_us = check_shrunk(book, ms_to_us(lease->grant->u.grant.timeout_ms));
-    int64_t until_us = plus(lease->first_sent_us, timeout_us);
+    int64_t until_us = timeout_from_us(book, lease);
     if (event->at_us < until_us)
         check_fail(book, CHECK_C20, event,
                    "%s stops it %" PRId64 " us before its execution timeout",
@@ -301,7 +323,6 @@ static void is_over(struct check_book *book, const struct check_event *event)
 {
     struct check_lease *lease = event->lease;
     bool is_said = true;
-    lease->over_us = event->at_us;
     switch (event->u.told.a) {
     case PAWLI_WHY_SETTLED:
     case PAWLI_WHY_SETTLED_BY_HANDLER:
@@ -328,6 +349,8 @@ static void is_over(struct check_book *book, const struct check_event *event)
     if (!is_said)
         check_fail(book, CHECK_C21, event, "%s takes it for %s, but the store has not said so",
                    check_worker_name(event->by), pawli_why_name((enum pawli_why)event->u.told.a));
+    lease->over_us = event->at_us;
+    lease->confirms = 0; /* found once more by asking, it must be confirmed anew */
 }
 
 static void walk_note(struct check_book *book, const struct check_event *event)
@@ -375,12 +398,12 @@ static void walk_note(struct check_book *book, const struct check_event *event)
 static void extended(const struct check_book *book, struct check_lease *lease,
                      const struct check_event *event, int64_t expires_us, int64_t lease_ms)
 {
-    /* Without the store's clock: a lease from the moment the call had returned, at the latest. */
-    int64_t left_us = event->store_us != 0
-                          ? minus(expires_us, event->store_us)
-                          : plus(minus(event->until_us, event->at_us), ms_to_us(lease_ms));
-    lease->extended_at_us = event->at_us;
-    lease->valid_until_us = plus(event->at_us, check_stretched(book, left_us));
+    /* The store's clock was read at the end of the call. Without it: a lease from then on, at the
+     * latest. */
+    int64_t left_us = event->store_us != 0 ? minus(expires_us, event->store_us)
+                                           : ms_to_us(lease_ms);
+    lease->extended_at_us = event->store_us != 0 ? event->until_us : event->at_us;
+    lease->valid_until_us = plus(event->until_us, check_stretched(book, left_us));
 }
 
 static void walk_answer(const struct check_book *book, const struct check_event *event)
@@ -423,14 +446,14 @@ static bool is_claim_lost_only(const struct check_book *book, const struct check
         return false;
     int64_t recover_us = ms_to_us(
         plus(book->options->recover_ms, ms_to_us(book->options->round_trip_ms) / 500));
-    if (to_us < plus(grant->at_us, check_stretched(book, recover_us)))
+    if (to_us < plus(grant->until_us, check_stretched(book, recover_us)))
         return false;
     bool is_lost = false;
     for (size_t i = 0; i < worker->faults.count; i++) {
         const struct check_span *fault = &worker->faults.items[i];
         if (fault->from_us < minus(grant->at_us, recover_us) || fault->from_us > to_us)
             continue;
-        bool is_reply = fault->seq > grant->seq && fault->from_us == grant->at_us &&
+        bool is_reply = fault->seq > grant->seq && fault->from_us == grant->until_us &&
                         fault->what == PAWLI_VERB_CLAIM;
         if (is_lost || !is_reply)
             return false; /* more than that went wrong */
@@ -445,8 +468,8 @@ static void check_loss(struct check_book *book, const struct check_lease *lease)
     const struct check_event *found = lease->ended_by;
     if (lease->holder == NULL || !lease->holder->is_told || lease->grant == NULL)
         return;
-    int64_t to_us = lease->valid_until_us == 0 ? found->at_us
-                                               : earlier_of(found->at_us, lease->valid_until_us);
+    int64_t to_us = lease->valid_until_us == 0 ? found->until_us
+                                               : earlier_of(found->until_us, lease->valid_until_us);
     int64_t from_us = lease->confirms > 0 ? lease->sent_us : lease->grant->at_us;
     if (lease->abort_us != CHECK_NEVER_US || lease->over_us != CHECK_NEVER_US ||
         are_beats_over(lease) || lease->is_refused)
@@ -478,7 +501,7 @@ bool check_workers(struct check_book *book)
                 continue;
             if (event->note == 0)
                 walk_answer(book, event);
-            else if (lease->holder == event->by)
+            else if (lease->holder == event->by && !lease->is_wrong)
                 walk_note(book, event);
             else if (lease->holder == NULL && event->note == PAWLI_NOTE_START)
                 check_fail(book, CHECK_C11, event, "%s starts it under a lease nobody granted",
