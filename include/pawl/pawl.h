@@ -11,14 +11,14 @@
  *
  * Rules that hold for every function here:
  *  - It returns a pawl_code; PAWL_OK is 0. `err` may be NULL; where it is not, a failure fills it
- * with a text that names the field, the value and what is allowed. No text ever carries a payload
- * or a token.
+ *    with a text that names the field, the value and what is allowed. No text ever carries a
+ *    payload or a token.
  *  - Parameters named ret_... are written on PAWL_OK only, unless the contract says otherwise.
  *  - NULL where a value is needed, empty or over-long names, zero or negative durations, batches of
- * 0 or above the maximum, and unknown enum values are PAWL_INVALID, and nothing was done.
+ *    0 or above the maximum, and unknown enum values are PAWL_INVALID, and nothing was done.
  *  - A structure that has an ..._init() function must be filled by it first.
  *  - Durations are milliseconds. PAWL_DEFAULT in a duration or a count means "what the settings
- * say".
+ *    say".
  */
 #ifndef PAWL_PAWL_H
 #define PAWL_PAWL_H

@@ -11,14 +11,18 @@
  * What the keeper holds to (the numbers are cited in keeper*.c and in the simulator's checks):
  *  K1  A lease counts from the moment its request left the keeper, never from the reply.
  *  K2  A beat that is refused, or not confirmed within one interval of falling due, has failed: the
- * work is aborted and never settled (RES-10). That moment always comes before the store could call
- * the lease expired. K3  Nothing is started, sent or settled once a lease is at risk; every step
- * looks at the clock before anything else. K4  A lost reply is neither success nor failure: a claim
- * is followed by asking the store what stands in the worker's own name; a settle is repeated as it
- * was; a renewal is tried again. K5  A lease learned of by asking is renewed before its job may
- * start. K6  Each lease is renewed until its settle or release is answered, also while shutting
- * down. K7  It asks for no more than it has room for; what it holds is bounded by its tables. K8  A
- * refused renewal ends that job's work and no other.
+ *      work is aborted and never settled (RES-10). That moment always comes before the store could
+ *      call the lease expired.
+ *  K3  Nothing is started, sent or settled once a lease is at risk; every step looks at the clock
+ *      before anything else.
+ *  K4  A lost reply is neither success nor failure: a claim is followed by asking the store what
+ *      stands in the worker's own name; a settle is repeated as it was; a renewal is tried again.
+ *  K5  A lease learned of by asking is renewed before its job may start.
+ *  K6  Each lease is renewed until its settle or release is answered, also while shutting down.
+ *  K7  It asks for no more than it has room for; what it holds is bounded by its tables.
+ *  K8  A refused renewal ends that job's work and no other.
+ *  K9  No job runs twice under one lease: what was stopped is not taken up again, even where its
+ *      lease still stands at the store.
  */
 #ifndef PAWLI_CORE_KEEPER_H
 #define PAWLI_CORE_KEEPER_H

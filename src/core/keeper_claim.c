@@ -222,7 +222,7 @@ static bool is_same(const pawl_lease *lease, const pawl_id *job, int64_t version
     return lease->version == version && pawl_id_compare(&lease->job, job) == 0;
 }
 
-/* Held now, or stopped under this very lease before (K9). Asked rarely, so a walk over the table will do. */
+/* Held now, or stopped under this very lease before (K9). Asked rarely, so a walk will do. */
 static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
 {
     for (size_t i = 0; i < keeper->holds_count; i++) {

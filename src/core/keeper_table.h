@@ -81,7 +81,7 @@ struct call {
     int64_t failures;   /* in a row */
 };
 
-/* A lease whose work was stopped: it may stand at the store for a while, and must not be worked under again. */
+/* A lease whose work was stopped: it may stand at the store for a while. K9 */
 struct burnt {
     pawl_id job;
     int64_t version;
@@ -112,9 +112,9 @@ struct pawli_keeper {
     size_t free_count, buffered, running, settling, releasing;
 
     /*
-     * The last leases whose work was stopped, a ring of holds_count. Such a lease ends within its own length, since it is not
-     * renewed any more; and a third of the table at most runs at once, for at least half a lease each. So what falls out
-     * of the ring cannot stand any longer.
+     * The last leases whose work was stopped, a ring of holds_count. Such a lease ends within its
+     * own length, since it is not renewed any more; and a third of the table at most runs at once,
+     * for at least half a lease each. So what falls out of the ring cannot stand any longer.
      */
     struct burnt *burnt;
     size_t burnt_count; /* ever */

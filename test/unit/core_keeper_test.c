@@ -251,7 +251,7 @@ static void test_mine_knows_and_gives_back(void **state)
     fail_msg("a lost claim may still run, and nobody asked again");
 }
 
-/* K9: a lease whose work was stopped may still stand: asking finds it, and it must not run a second time. */
+/* K9: a lease whose work was stopped may still stand; found by asking, it must not run again. */
 static void test_stopped_work_is_not_adopted(void **state)
 {
     struct desk *desk = desk_running(state, 1);
