@@ -46,8 +46,8 @@ bench: ## build, and measure the memory store against a raw baseline
 sim: ## simulate SEEDS=10000 (or SEEDS=5..90), or replay one seed with its trace: SEED=7
 	$(call deps,build test)
 	$(call setup,$(CHECKED),)
-	ninja -C $(CHECKED) --quiet test/sim
-	$(CHECKED)/test/sim $(if $(SEED),--seed $(SEED) --print,--seeds $(if $(findstring ..,$(SEEDS)),,1..)$(SEEDS))
+	ninja -C $(CHECKED) --quiet test/sim/pawl-sim
+	$(CHECKED)/test/sim/pawl-sim $(if $(SEED),--seed $(SEED) --print,--seeds $(if $(findstring ..,$(SEEDS)),,1..)$(SEEDS))
 
 install: ## install under PREFIX (/usr/local), staged below DESTDIR where it is set
 	$(call deps,--check build)
