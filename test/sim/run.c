@@ -142,7 +142,10 @@ static void run_world(const struct sim_plan *plan, const struct sim_run_args *ar
             print_history(bytes, bytes_len, args->print);
         if (args->save != NULL)
             fwrite(bytes, 1, bytes_len, args->save);
-        /* What the checker sees comes first: it names the rule that a bug breaks. */
+        /* A run that was broken off has a history without an end: the checker would speak of what is
+         * missing. One that does not drain is whole, and the checker may know why. */
+        if (world->is_broken_off)
+            violated(outcome, world->rule, world->failure);
         judge(plan, args, &(struct check_part){bytes, bytes_len}, outcome);
         if (world->is_failed)
             violated(outcome, world->rule, world->failure);
@@ -159,10 +162,13 @@ void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome)
     run_world(&plan, args, true, ret_outcome);
     if (args->is_once)
         return;
-    /* Memory lies elsewhere in the second run: nothing may depend on addresses. */
-    void *shift = malloc(1 + (size_t)(args->seed * 4099 % 100000));
+    /* Memory lies elsewhere in the second run: nothing may depend on addresses. The places of the
+     * first one are taken. */
+    void *taken[] = {malloc(sizeof(struct sim_world)),
+                     malloc(1 + (size_t)(args->seed * 4099 % 100000))};
     run_world(&plan, args, false, &again);
-    free(shift);
+    free(taken[0]);
+    free(taken[1]);
     if (again.hash != ret_outcome->hash || again.events != ret_outcome->events)
         violated(ret_outcome, "DETERMINISM", "the second run of this seed went another way");
 }

@@ -204,14 +204,36 @@ static void draw_trouble(struct sim_plan *plan, struct sim_dice *dice)
         plan->gap_ms[steady[i]] = 0;
 }
 
+/* Where a mutant needs a certain trouble to show, its seeds have that alone: whatever else goes
+ * wrong may excuse what the mutant does. Bits 1u << class; 0: the swarm decides. */
+static uint32_t helpful(int mutant)
+{
+    switch (mutant) {
+    case PAWLI_MUTANT_TOKEN_UNCHECKED:
+    case PAWLI_MUTANT_RELEASE_STALE:
+        return 1u << SIM_CLASS_DUPLICATE | 1u << SIM_CLASS_FAR_DELAY | 1u << SIM_CLASS_SHUTDOWN;
+    case PAWLI_MUTANT_WORKER_UNCHECKED_EXPIRY:
+    case PAWLI_MUTANT_WATCHDOG_FROM_REPLY:
+        return 1u << SIM_CLASS_FAR_DELAY | 1u << SIM_CLASS_STRETCH;
+    case PAWLI_MUTANT_NO_BEATS_AT_DRAIN:
+        return 1u << SIM_CLASS_SHUTDOWN;
+    case PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN:
+        return 1u << SIM_CLASS_DROP;
+    default:
+        return 0;
+    }
+}
+
 void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
 {
-    (void)favour;
     *plan = (struct sim_plan){.seed = seed};
     struct sim_dice dice = sim_dice_for(seed, 1);
     bool is_calm = sim_chance(&dice, ALL_OFF_PPM);
     for (uint32_t i = 0; i < SIM_CLASSES; i++)
         plan->is_on[i] = sim_chance(&dice, CLASS_ON_PPM) && !is_calm;
+    uint32_t only = helpful(favour);
+    for (uint32_t i = 0; i < SIM_CLASSES && only != 0; i++)
+        plan->is_on[i] = (only >> i & 1) != 0;
     draw_sizes(plan, &dice);
     draw_queues(plan, &dice);
     for (uint32_t i = 0; i < plan->workers; i++)

@@ -25,15 +25,31 @@
 
 /* ---------------------------------------------------------------- failing */
 
-void sim_fail(struct sim_world *world, const char *rule, const char *format, ...)
+static void fail(struct sim_world *world, const char *rule, const char *format, va_list args)
 {
     if (world->is_failed)
         return;
     world->is_failed = true;
     snprintf(world->rule, sizeof(world->rule), "%s", rule);
+    vsnprintf(world->failure, sizeof(world->failure), format, args);
+}
+
+void sim_fail(struct sim_world *world, const char *rule, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(world->failure, sizeof(world->failure), format, args);
+    fail(world, rule, format, args);
+    va_end(args);
+    world->is_broken_off = true;
+}
+
+/* At the end of a run, whose history is whole. */
+static void __attribute__((format(printf, 3, 4)))
+fail_at_end(struct sim_world *world, const char *rule, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail(world, rule, format, args);
     va_end(args);
 }
 
@@ -75,7 +91,7 @@ void sim_plan_event(struct sim_world *world, int64_t after_us, struct sim_event 
 void sim_world_run(struct sim_world *world, int64_t until_us)
 {
     struct sim_event event;
-    while (!world->is_failed && sim_events_take(&world->events, until_us, &event)) {
+    while (!world->is_broken_off && sim_events_take(&world->events, until_us, &event)) {
         if (event.at > world->now_us)
             world->now_us = event.at;
         world->steps++;
@@ -285,8 +301,9 @@ static void drain(struct sim_world *world)
     int64_t limit_us = world->now_us + drain_limit_us(world->plan);
     while (!world->is_failed && !is_drained(world)) {
         if (world->now_us > limit_us) {
-            sim_fail(world, "DRAIN", "faults are off since %" PRId64 " s and there is still work",
-                     drain_limit_us(world->plan) / 1000000);
+            fail_at_end(world, "DRAIN",
+                        "faults are off since %" PRId64 " s and there is still work",
+                        drain_limit_us(world->plan) / 1000000);
             return;
         }
         sim_world_run(world, world->now_us + DRAIN_LOOK_US);
@@ -304,7 +321,7 @@ static void close_down(struct sim_world *world)
     sim_world_run(world, world->now_us + sim_ms(2 * world->plan->lease_smallest_ms + 1000));
     for (uint32_t i = 0; i < world->plan->workers; i++) {
         if (world->workers[i].keeper != NULL)
-            sim_fail(world, "SHUTDOWN", "worker %" PRIu32 " does not stop", i);
+            fail_at_end(world, "SHUTDOWN", "worker %" PRIu32 " does not stop", i);
     }
 }
 

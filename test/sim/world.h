@@ -62,10 +62,11 @@ struct sim_world {
     const struct sim_plan *plan;
     int64_t now_us;
     struct sim_events events;
-    bool is_chaos;                           /* faults are on */
-    bool is_closing;                         /* workers that go down stay down */
-    bool is_failed;                          /* the run stops: `failure` says why */
-    uint32_t depth;                          /* calls that are inside the store right now */
+    bool is_chaos;      /* faults are on */
+    bool is_closing;    /* workers that go down stay down */
+    bool is_failed;     /* `failure` says why */
+    bool is_broken_off; /* it failed before its end: nothing happens any more */
+    uint32_t depth;     /* calls that are inside the store right now */
     struct sim_call *serving[SIM_DEPTH_MAX]; /* those */
     uint64_t served;                         /* calls that have left it */
     uint64_t steps;                          /* events so far */
@@ -126,7 +127,7 @@ void sim_plan_event(struct sim_world *world, int64_t after_us, struct sim_event 
 /* Put a note into the history, now. */
 void sim_note(struct sim_world *world, struct pawli_trace_note note);
 
-/* Something is wrong that the checker could not see. The run ends; the first one counts. */
+/* Something is wrong that the checker could not see. The run is broken off; the first one counts. */
 void sim_fail(struct sim_world *world, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
