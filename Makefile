@@ -3,8 +3,8 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-SEEDS ?= 10000
 SEED ?=
+SEEDS ?= $(if $(SEED),,10000)
 SKIP_DEPS ?=
 
 # What is run and installed: no test programs, so that building needs no test library.
@@ -43,11 +43,11 @@ bench: ## build, and measure the memory store against a raw baseline
 	ninja -C $(RELEASE) --quiet bench/memory-bench
 	$(RELEASE)/bench/memory-bench
 
-sim: ## simulate SEEDS=10000 (or SEEDS=5..90), or replay one seed with its trace: SEED=7
+sim: ## simulate SEEDS=10000 seeds from SEED=1 on; SEED=7 alone replays that one with its trace
 	$(call deps,build test)
 	$(call setup,$(CHECKED),)
-	ninja -C $(CHECKED) --quiet test/sim
-	$(CHECKED)/test/sim $(if $(SEED),--seed $(SEED) --print,--seeds $(if $(findstring ..,$(SEEDS)),,1..)$(SEEDS))
+	ninja -C $(CHECKED) --quiet test/sim/pawl-sim
+	$(CHECKED)/test/sim/pawl-sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS),--print)
 
 install: ## install under PREFIX (/usr/local), staged below DESTDIR where it is set
 	$(call deps,--check build)
