@@ -361,7 +361,7 @@ void tale_end(struct tale *tale)
     pawli_trace_call(tale->writer, &call);
     for (int i = 0; i < TALE_JOBS; i++) {
         const struct tale_job *it = &tale->jobs[i];
-        if (it->is_hidden)
+        if (it->is_hidden || tale->is_unaudited)
             continue;
         call.verb = PAWLI_VERB_ATTEMPTS;
         call.about = it->id;

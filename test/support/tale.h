@@ -43,6 +43,7 @@ struct tale {
     int64_t now_us;
     bool is_loose;       /* the store's clock is not told */
     bool is_open_ended;  /* nobody lists the jobs at the end */
+    bool is_unaudited;   /* nobody reads the ledgers at the end */
     int64_t takes_us;    /* how long calls take: for loose ones */
     pawl_code call_code; /* of the next call as a whole, then OK again */
     pawl_code row_code;  /* of the next row, then OK again; anything but OK changes nothing */

@@ -76,6 +76,41 @@ static void c3_overlapping(struct tale *t, bool is_bad)
     t->is_open_ended = true;
 }
 
+/* Both at once, and both accepted: one of them must have been refused. */
+static void c3_settled_released(struct tale *t, bool is_bad)
+{
+    t->takes_us = 5000;
+    tale_enqueue(t, 0);
+    tale_pass(t, 10);
+    tale_claim(t, A, 0);
+    tale_pass(t, 10);
+    tale_release(t, A, 0);
+    t->row_code = is_bad ? PAWL_OK : PAWL_STALE;
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    t->is_open_ended = true;
+}
+
+static void c3_released_settled(struct tale *t, bool is_bad)
+{
+    t->takes_us = 5000;
+    tale_enqueue(t, 0);
+    tale_pass(t, 10);
+    tale_claim(t, A, 0);
+    tale_pass(t, 10);
+    tale_settle(t, A, 0, PAWL_SNOOZE, 0);
+    t->row_code = is_bad ? PAWL_OK : PAWL_STALE;
+    tale_release(t, A, 0);
+    t->is_open_ended = true;
+}
+
+static void c3_two_ways(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    tale_settle_again(t, A, 0, is_bad ? PAWL_SNOOZE : PAWL_SUCCEED);
+}
+
 static void bend_digest(struct pawli_trace_record *call, struct pawli_trace_row *row)
 {
     (void)call;
@@ -134,6 +169,78 @@ static void c6_over_the_bound(struct tale *t, bool is_bad)
     t->jobs[0].retries = is_bad ? 2 : 1;
     tale_claim(t, A, 0);
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c6_lost_too_many(struct tale *t, bool is_bad)
+{
+    tale_queue_set(t, 2);
+    tale_enqueue(t, 0);
+    t->jobs[0].lost = is_bad ? 2 : 1;
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void bend_attempt(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->attempt_no++;
+}
+
+static void c7_replay_number(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    t->bend = is_bad ? bend_attempt : NULL;
+    tale_settle_again(t, A, 0, PAWL_SUCCEED);
+}
+
+static void c7_settle_number(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    t->bend = is_bad ? bend_attempt : NULL;
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c7_outcome(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    if (is_bad)
+        t->jobs[0].rows[0].outcome = PAWL_RETRYABLE;
+}
+
+static void c7_reaped(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    if (is_bad)
+        t->jobs[0].rows[0].ended_by = PAWL_ENDED_BY_HOLDER;
+}
+
+static void c7_nobodys_row(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+    t->jobs[0].rows[0].version = is_bad ? 4 : 0;
+}
+
+static void c7_gap(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+    t->jobs[0].rows[0].attempt_no = is_bad ? 2 : 1;
+}
+
+static void c7_listed_count(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+    t->jobs[0].attempts = is_bad ? 2 : 1;
 }
 
 static void c7_no_row(struct tale *t, bool is_bad)
@@ -195,6 +302,17 @@ static void c9_recovered_early(struct tale *t, bool is_bad)
     tale_reap(t, 0, PAWL_REASON_EXPIRED);
 }
 
+static void c9_reaped_twice(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    if (is_bad)
+        tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    t->is_open_ended = true;
+}
+
 static void c9_reaped_settled(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -232,6 +350,26 @@ static void c23_shortened(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+static void c23_shorter_than_before(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, 3000);
+    tale_renew(t, A, 0);
+    tale_pass(t, 1000);
+    t->bend = is_bad ? bend_expiry_back : NULL;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c24_again(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    t->row_code = is_bad ? PAWL_OK : PAWL_EXISTS;
+    tale_enqueue(t, 0);
+    t->is_open_ended = true;
+}
+
 /* C1 and C16: an enqueue without an answer may or may not have been done. */
 static void c16_unknown_enqueue(struct tale *t, bool is_bad)
 {
@@ -259,26 +397,40 @@ static void c11_settled_late(struct tale *t, bool is_bad)
 }
 
 static const struct story stories[] = {
-    STORY(C1, c1_not_listed),
     STORY(C2, c2_claimed_early),
     STORY(C2, c2_unknown_settle),
     STORY(C3, c3_after_a_claim),
     STORY(C3, c3_overlapping),
+    STORY(C3, c3_settled_released),
+    STORY(C3, c3_released_settled),
+    STORY(C3, c3_two_ways),
     STORY(C3, c3_token),
     STORY(C3, c3_expired),
     STORY(C4, c4_twice),
     STORY(C5, c5_claimed_when_done),
     STORY(C6, c6_over_the_bound),
+    STORY(C6, c6_lost_too_many),
+    STORY(C7, c7_replay_number),
+    STORY(C7, c7_settle_number),
+    STORY(C7, c7_outcome),
+    STORY(C7, c7_reaped),
+    STORY(C7, c7_nobodys_row),
+    STORY(C7, c7_gap),
+    STORY(C7, c7_listed_count),
     STORY(C7, c7_no_row),
     STORY(C7, c7_two_rows),
     STORY(C8, c8_gap),
     STORY(C8, c8_twice),
     STORY(C9, c9_recovered_early),
+    STORY(C9, c9_reaped_twice),
     STORY(C9, c9_reaped_settled),
-    STORY(C11, c11_settled_late),
-    STORY(C16, c16_unknown_enqueue),
     STORY(C18, c18_early),
     STORY(C23, c23_shortened),
+    STORY(C23, c23_shorter_than_before),
+    STORY(C24, c24_again),
+    STORY(C16, c16_unknown_enqueue),
+    STORY(C1, c1_not_listed),
+    STORY(C11, c11_settled_late),
 };
 
 static void every_story(void **state)

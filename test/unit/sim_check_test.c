@@ -42,6 +42,14 @@ static void c1_never_accepted(struct tale *t, bool is_bad)
     tale_job_note(t, PAWLI_NOTE_ACKED, "producer", 0, 0);
 }
 
+static void c1_never_asked(struct tale *t, bool is_bad)
+{
+    t->is_open_ended = true; /* nothing else can show it */
+    t->row_code = is_bad ? PAWL_DUPLICATE : PAWL_OK;
+    tale_enqueue(t, 0);
+    tale_job_note(t, PAWLI_NOTE_ACKED, "producer", 0, 0);
+}
+
 static void c1_gone(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -281,6 +289,46 @@ static void c7_gap(struct tale *t, bool is_bad)
         t->jobs[0].rows[1].attempt_no = 3;
 }
 
+static void bend_attempts(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->attempts++;
+}
+
+static void c7_count(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    t->bend = is_bad ? bend_attempts : NULL;
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c7_wrong_version(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_release(t, A, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    if (is_bad)
+        t->jobs[0].rows[0].version = 1;
+}
+
+static void c7_listed_reason(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+    if (is_bad)
+        t->jobs[0].reason = PAWL_REASON_FATAL;
+}
+
+static void c7_no_ledger(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+    t->is_unaudited = is_bad;
+}
+
 static void c7_wrong_outcome(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -369,6 +417,45 @@ static void c8_version_stands(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+static void c8_listed_version(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+    if (is_bad)
+        t->jobs[0].version++;
+}
+
+static void bend_deadline(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->start_within_ms = 50;
+}
+
+/* A start-by deadline, to the microsecond */
+static void c9_missed_early(struct tale *t, bool is_bad)
+{
+    struct tale_job *job = &t->jobs[0];
+    t->bend = bend_deadline;
+    tale_enqueue(t, 0);
+    tale_pass(t, 50);
+    if (is_bad)
+        tale_pass_us(t, -1);
+    tale_call(t, PAWLI_VERB_REAP, "",
+              (struct pawli_trace_row){
+                  .job = job->id, .state = PAWL_FAILED, .reason = PAWL_REASON_START_BY});
+    job->rows[0] = (struct pawli_trace_row){.job = job->id,
+                                            .attempt_no = 1,
+                                            .outcome = PAWL_FAILED_FINAL,
+                                            .reason = PAWL_REASON_START_BY,
+                                            .ended_by = PAWL_ENDED_BY_DEADLINE,
+                                            .finished_at = tale_wall(t)};
+    job->rows_count = 1;
+    job->attempts = 1;
+    job->reason = PAWL_REASON_START_BY;
+    job->state = PAWL_FAILED;
+}
+
 static void c9_reaped_early(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -454,6 +541,26 @@ static void c18_delay_ignored(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+static void c18_claimed_late(struct tale *t, bool is_bad)
+{
+    t->bend = bend_deadline;
+    tale_enqueue(t, 0);
+    tale_pass(t, is_bad ? 50 : 49);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+/* RES-5: the first loss costs no time. */
+static void c18_expiry_delay(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    t->bend = is_bad ? bend_due_far : NULL;
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
 /* Q-BACKOFF: 500 ms at most before the first retry. */
 static void c18_backoff_above(struct tale *t, bool is_bad)
 {
@@ -507,6 +614,103 @@ static void c22_already(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+static void c22_release_refused(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    t->bend = is_bad ? NULL : bend_digest;
+    t->row_code = PAWL_STALE;
+    tale_release(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c22_cancelled_by_nobody(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    if (!is_bad)
+        tale_cancel(t, 0);
+    t->row_code = PAWL_CANCELLED;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c22_odd_answer(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    t->row_code = is_bad ? PAWL_EXISTS : PAWL_OK;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c22_expired_as_cancelled(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    if (!is_bad)
+        tale_cancel(t, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    tale_reap(t, 0, PAWL_REASON_CANCELLED);
+}
+
+static void bend_state(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->state = PAWL_SUCCEEDED;
+}
+
+static void c22_reaped_as(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    t->bend = is_bad ? bend_state : NULL;
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+static void c22_exists(struct tale *t, bool is_bad)
+{
+    if (!is_bad) {
+        tale_enqueue(t, 0);
+        tale_cancel(t, 0);
+    }
+    t->row_code = PAWL_EXISTS;
+    tale_enqueue(t, 0);
+}
+
+static void c22_never_enqueued(struct tale *t, bool is_bad)
+{
+    if (!is_bad)
+        tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    if (!is_bad)
+        tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void bend_claimed(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->claimed_at.us++;
+}
+
+static void c22_granted(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    t->bend = is_bad ? bend_claimed : NULL;
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c22_mine(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_mine(t, is_bad ? B : A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
 static void bend_expiry_back(struct pawli_trace_record *call, struct pawli_trace_row *row)
 {
     (void)call;
@@ -534,6 +738,15 @@ static void c23_past_timeout(struct tale *t, bool is_bad)
     }
     tale_pass(t, 3);
     t->row_code = is_bad ? PAWL_OK : PAWL_TIMEOUT;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+static void c23_timeout_early(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    t->row_code = is_bad ? PAWL_TIMEOUT : PAWL_OK;
     tale_renew(t, A, 0);
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
@@ -599,6 +812,7 @@ static void c27_paused(struct tale *t, bool is_bad)
 static const struct story stories[] = {
     STORY(C1, c1_lost),
     STORY(C1, c1_never_accepted),
+    STORY(C1, c1_never_asked),
     STORY(C1, c1_gone),
     STORY(C2, c2_two_leases),
     STORY(C3, c3_settle_expired),
@@ -619,6 +833,10 @@ static const struct story stories[] = {
     STORY(C7, c7_row_missing),
     STORY(C7, c7_expiry_uncounted),
     STORY(C7, c7_gap),
+    STORY(C7, c7_count),
+    STORY(C7, c7_wrong_version),
+    STORY(C7, c7_listed_reason),
+    STORY(C7, c7_no_ledger),
     STORY(C7, c7_wrong_outcome),
     STORY(C7, c7_wrong_worker),
     STORY(C7, c7_wrong_time),
@@ -627,20 +845,34 @@ static const struct story stories[] = {
     STORY(C7, c7_replay_number),
     STORY(C8, c8_version_skips),
     STORY(C8, c8_version_stands),
+    STORY(C8, c8_listed_version),
     STORY(C9, c9_reaped_early),
+    STORY(C9, c9_missed_early),
     STORY(C9, c9_reaped_renewed),
     STORY(C9, c9_reaped_settled),
     STORY(C16, c16_counts),
     STORY(C18, c18_claimed_early),
     STORY(C18, c18_delayed_start),
     STORY(C18, c18_delay_ignored),
+    STORY(C18, c18_claimed_late),
+    STORY(C18, c18_expiry_delay),
     STORY(C18, c18_backoff_above),
     STORY(C18, c18_never_any_delay),
     STORY(C22, c22_refused),
     STORY(C22, c22_replay_refused),
     STORY(C22, c22_already),
+    STORY(C22, c22_release_refused),
+    STORY(C22, c22_cancelled_by_nobody),
+    STORY(C22, c22_odd_answer),
+    STORY(C22, c22_expired_as_cancelled),
+    STORY(C22, c22_reaped_as),
+    STORY(C22, c22_exists),
+    STORY(C22, c22_never_enqueued),
+    STORY(C22, c22_granted),
+    STORY(C22, c22_mine),
     STORY(C23, c23_shortened),
     STORY(C23, c23_past_timeout),
+    STORY(C23, c23_timeout_early),
     STORY(C23, c23_past_cancel),
     STORY(C24, c24_again),
     STORY(C25, c25_token),

@@ -130,6 +130,21 @@ static void c11_unconfirmed(struct tale *t, bool is_bad)
     tale_done(t, A, 0);
 }
 
+/* RULE-020-050: not under a lease that somebody else has, or nobody. */
+static void c11_nobodys(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    t->jobs[0].version = is_bad ? 1 : 0;
+    if (is_bad)
+        tale_job_note(t, PAWLI_NOTE_START, A, 0, PAWLI_WHY_CLAIMED);
+    t->jobs[0].version = 0;
+    if (is_bad)
+        tale_cancel(t, 0);
+    else
+        tale_work(t, A, 0), tale_done(t, A, 0);
+}
+
 static void c11_sent_after_abort(struct tale *t, bool is_bad)
 {
     tale_up(t, A);
@@ -381,6 +396,21 @@ static void c20_beat_early(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+static void c20_given_up_untold(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 0);
+    if (!is_bad)
+        tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_SHUTDOWN);
+    tale_job_note(t, PAWLI_NOTE_GIVE_UP, A, 0, PAWLI_WHY_ABORT_IGNORED);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 1);
+    tale_pass(t, TALE_LEASE_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
 /* RES-6 */
 static void c20_timeout_early(struct tale *t, bool is_bad)
 {
@@ -429,6 +459,7 @@ static const struct story stories[] = {
     STORY(C11, c11_settled_late),
     STORY(C11, c11_started_late),
     STORY(C11, c11_unconfirmed),
+    STORY(C11, c11_nobodys),
     STORY(C11, c11_sent_after_abort),
     STORY(C11, c11_lease_end),
     STORY(C11, c11_store_truth),
@@ -445,6 +476,7 @@ static const struct story stories[] = {
     STORY(C19, c19_twice),
     STORY(C20, c20_abort_all),
     STORY(C20, c20_beat_early),
+    STORY(C20, c20_given_up_untold),
     STORY(C20, c20_timeout_early),
     STORY(C21, c21_settled),
 };
