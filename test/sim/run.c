@@ -163,9 +163,9 @@ void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome)
     if (args->is_once)
         return;
     /* Memory lies elsewhere in the second run: nothing may depend on addresses. The places of the
-     * first one are taken. */
-    void *taken[] = {malloc(sizeof(struct sim_world)),
-                     malloc(1 + (size_t)(args->seed * 4099 % 100000))};
+     * first one are taken (volatile, since a compiler may leave out what is not looked at). */
+    void *volatile taken[] = {malloc(sizeof(struct sim_world)),
+                              malloc(1 + (size_t)(args->seed * 4099 % 100000))};
     run_world(&plan, args, false, &again);
     free(taken[0]);
     free(taken[1]);
