@@ -148,7 +148,7 @@ class RunTestsTest(unittest.TestCase):
     def test_missing_command_is_named(self):
         is_ok, output = self.run_steps({"a": (lambda s: s.run("no-such-program"), [])})
         self.assertFalse(is_ok)
-        self.assertIn("no-such-program is not installed", output)
+        self.assertIn("no-such-program cannot be run: ", output)
 
     def test_bug_in_a_step_counts_as_a_failure(self):
         is_ok, output = self.run_steps({"a": (lambda s: 1 // 0, []), "b": (lambda s: None, [])})

@@ -109,6 +109,17 @@ static void the_system_s_clocks_are_the_right_ones(void **state)
     assert_true(before_us <= wall.us && wall.us <= read_us(CLOCK_REALTIME));
 }
 
+static void a_wait_ends_on_the_clock_of_conditions(void **state)
+{
+    (void)state;
+    int64_t before_us = read_us(CLOCK_MONOTONIC);
+    struct timespec until = pawli_wait_until(1999);
+    int64_t until_us = (int64_t)until.tv_sec * 1000000 + until.tv_nsec / 1000;
+    assert_in_range(until.tv_nsec, 0, 999999999);
+    assert_true(before_us + 1999000 <= until_us);
+    assert_true(until_us <= read_us(CLOCK_MONOTONIC) + 1999000);
+}
+
 static void the_manual_clock_moves_when_told(void **state)
 {
     (void)state;
@@ -132,6 +143,7 @@ int main(void)
         cmocka_unit_test(differences_saturate_and_round_towards_zero),
         cmocka_unit_test(comparisons),
         cmocka_unit_test(the_system_s_clocks_are_the_right_ones),
+        cmocka_unit_test(a_wait_ends_on_the_clock_of_conditions),
         cmocka_unit_test(the_manual_clock_moves_when_told),
     };
     return cmocka_run_group_tests_name("base_clock", tests, NULL, NULL);

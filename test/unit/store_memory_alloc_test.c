@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_alloc_test.c - every allocation of every verb of the memory store fails once, and
- * each time nothing leaks (the sanitizer's build tells) and nothing is half done.
- * Owns:  one call for each verb, on a store with jobs in every state.
- * Never: looks at what a verb does when there is memory: the suite does.
+ * store_memory_alloc_test.c - every allocation of every verb of the memory store fails once,
+ * and each time nothing leaks (the sanitizer's build tells) and nothing is half done. Owns:  one
+ * call for each verb, on a store with jobs in every state. Never: looks at what a verb does when
+ * there is memory: the suite does.
  */
 #include "support/alloc_fail.h"
 #include "support/memory_check.h"
@@ -99,19 +99,19 @@ static pawl_code settle(struct call *call)
     pawl_settle_row rows[3];
     for (size_t i = 0; i < 3; i++)
         pawl_settle_init(&rows[i]);
-    rows[0].lease = world_lease(&call->filled.held);
-    rows[0].error_code = "E2";
-    rows[0].action = PAWL_RETRY;
-    rows[1].lease = world_lease(&call->filled.marked);
-    rows[1].error_text = "stopped";
-    rows[1].action = PAWL_FAIL;
+    rows[0].lease = world_lease(&call->filled.marked); /* its ledger has room: the next one's not */
+    rows[0].error_text = "stopped";
+    rows[0].action = PAWL_FAIL;
+    rows[1].lease = world_lease(&call->filled.held);
+    rows[1].error_code = "E2";
+    rows[1].action = PAWL_RETRY;
     rows[2] = rows[0]; /* a replay */
     return pawl_settle(call->world.store, "w1", rows, 3, call->results.settled, NULL);
 }
 
 static pawl_code release(struct call *call)
 {
-    pawl_lease leases[2] = {world_lease(&call->filled.held), world_lease(&call->filled.marked)};
+    pawl_lease leases[2] = {world_lease(&call->filled.marked), world_lease(&call->filled.held)};
     return pawl_release(call->world.store, "w1", leases, 2, call->results.codes, NULL);
 }
 
@@ -191,8 +191,8 @@ static pawl_code queue_pause(struct call *call)
 
 static pawl_code cancel(struct call *call)
 {
-    pawl_id ids[] = {call->filled.ready, call->filled.held.id, call->filled.keyed,
-                     call->filled.ready, call->filled.failed};
+    pawl_id ids[] = {call->filled.marked.id, call->filled.ready, call->filled.held.id,
+                     call->filled.keyed, call->filled.ready};
     return pawl_cancel(call->world.store, ids, 5, call->results.changed, NULL);
 }
 

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_cost_test.c - what the memory store's verbs cost, counted in operations on its trees
- * (each of which takes O(log n)) and not in time.
- * Owns:  the counter: every such operation of the store's own files passes it, by the linker's
+ * store_memory_cost_test.c - what the memory store's verbs cost, counted in operations on
+ * its trees (each of which takes O(log n)) and not in time. Owns:  the counter: every such
+ * operation of the store's own files passes it, by the linker's
  *        --wrap (see test/meson.build).
  * Never: looks at a clock.
  */

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * store_memory_test.c - what only the memory store can prove: its bounds, its shards, a clock that
- * is set back, hints, and that its records agree after whatever was done to it.
- * Owns:  cases that need the store's own options, or a look behind its verbs.
- * Never: repeats what the suite proves on every store.
+ * store_memory_test.c - what only the memory store can prove: its bounds, its shards, a
+ * clock that is set back, hints, and that its records agree after whatever was done to it. Owns:
+ * cases that need the store's own options, or a look behind its verbs. Never: repeats what the
+ * suite proves on every store.
  */
 #include "support/memory_check.h"
 #include "support/memory_world.h"
@@ -37,8 +37,8 @@ static void test_a_full_store_refuses_the_whole_batch(void **state)
     pawl_err err;
     for (size_t i = 0; i < 2; i++) {
         pawl_enqueue_init(&rows[i]);
-        rows[i].queue = "other";
-        rows[i].dedupe_key = i == 0 ? "k" : NULL;
+        rows[i].queue = i == 0 ? "q" : "other";
+        rows[i].dedupe_key = "k";
     }
     char *before = memory_dump(world.memory);
     memset(results, 0xa5, sizeof(results));
@@ -52,8 +52,8 @@ static void test_a_full_store_refuses_the_whole_batch(void **state)
 
     /* A row that does not get in needs no room. */
     rows[0].id = first;
-    rows[0].queue = "q";
     rows[0].dedupe_key = NULL;
+    rows[1].queue = "q"; /* whose key is free again */
     assert_int_equal(pawl_enqueue(world.store, rows, 2, results, NULL), PAWL_OK);
     assert_int_equal(results[0].code, PAWL_EXISTS);
     assert_int_equal(results[1].code, PAWL_OK);
@@ -227,6 +227,26 @@ static void test_what_a_claim_recovers_stands_in_its_rank(void **state)
     assert_int_equal(job.attempts, 1);
     job = world_claim_one(&world, "w", "q");
     assert_int_equal(pawl_id_compare(&job.id, &arrived), 0);
+    world_end(&world);
+}
+
+/* Bounded by what it may take: one slow claim after an outage would hold up everybody. */
+static void test_a_claim_recovers_no_more_than_it_may_take(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_job jobs[10];
+    pawl_lease_info leases[10];
+    size_t count;
+    world_make(&world, 1);
+    for (int i = 0; i < 10; i++)
+        (void)world_enqueue(&world, "q");
+    assert_int_equal(world_claim(&world, "lost", "q", jobs, 10), 10);
+    world_turn_ms(&world, 30000);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 3), 3);
+    pawl_filter filter = {.worker = "lost"};
+    assert_int_equal(pawl_leases(world.store, &filter, NULL, leases, 10, &count, NULL), PAWL_OK);
+    assert_int_equal(count, 7);
     world_end(&world);
 }
 
@@ -443,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_a_shard_is_in_order),
         cmocka_unit_test(test_a_queue_named_often_gives_each_job_once),
         cmocka_unit_test(test_what_a_claim_recovers_stands_in_its_rank),
+        cmocka_unit_test(test_a_claim_recovers_no_more_than_it_may_take),
         cmocka_unit_test(test_a_clock_set_back_takes_due_jobs_away),
         cmocka_unit_test(test_a_wait_ends_by_a_hint),
         cmocka_unit_test(test_whatever_makes_a_job_claimable_hints),
