@@ -247,9 +247,13 @@ void pawli_keeper_on_shutdown(struct pawli_keeper *keeper, pawl_mono now, int64_
     keeper->stop_by = pawli_mono_min(keeper->stop_by, pawli_mono_add_ms(keeper->now, timeout_ms));
     keeper->drain_abort_at = pawli_mono_add_ms(keeper->stop_by, -keeper->settings.grace_ms);
     keeper->is_abort_due = true;
-    for (size_t i = 0; i < keeper->holds_count; i++)
-        if (keeper->holds[i].state == HOLD_BUFFERED)
-            pawli_hold_return(keeper, &keeper->holds[i], PAWLI_WHY_NOT_STARTED);
+    for (size_t i = 0; i < keeper->holds_count; i++) {
+        struct hold *hold = &keeper->holds[i];
+        if (hold->state == HOLD_BUFFERED && hold->is_adopted)
+            hold->confirm_why = PAWLI_WHY_NOT_STARTED;
+        else if (hold->state == HOLD_BUFFERED)
+            pawli_hold_return(keeper, hold, PAWLI_WHY_NOT_STARTED);
+    }
 }
 
 void pawli_keeper_on_abort_all(struct pawli_keeper *keeper, pawl_mono now)

@@ -17,7 +17,7 @@
  *      before anything else.
  *  K4  A lost reply is neither success nor failure: a claim is followed by asking the store what
  *      stands in the worker's own name; a settle is repeated as it was; a renewal is tried again.
- *  K5  A lease learned of by asking is renewed before its job may start.
+ *  K5  A lease learned of by asking is renewed before its job may start or be given back.
  *  K6  Each lease is renewed until its settle or release is answered, also while shutting down.
  *  K7  It asks for no more than it has room for; what it holds is bounded by its tables.
  *  K8  A refused renewal ends that job's work and no other.

@@ -63,7 +63,10 @@ static void beat_ok(struct pawli_keeper *keeper, struct hold *hold, int64_t leas
     if (hold->is_beat_unstarted)
         hold->run_from = keeper->renew.sent_at;
     hold->must_confirm = false;
-    if (hold->state == HOLD_BUFFERED)
+    hold->is_adopted = false;
+    if (hold->state == HOLD_BUFFERED && hold->confirm_why != PAWLI_WHY_NONE)
+        pawli_hold_return(keeper, hold, hold->confirm_why);
+    else if (hold->state == HOLD_BUFFERED)
         pawli_hold_place(keeper, hold);
     pawli_hold_rearm(keeper, hold);
 }

@@ -236,17 +236,19 @@ static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
     return false;
 }
 
+/*
+ * The answer may be older than a settle of ours: only a renewal shows that the lease stands (K5). So
+ * even what is to be given back is confirmed first.
+ */
 static struct pawli_slot adopt(struct pawli_keeper *keeper, const struct pawli_grant *grant)
 {
     struct hold *hold = pawli_hold_take(keeper, grant, keeper->claim.sent_at);
-    size_t held = keeper->running + keeper->buffered;
-    if (keeper->is_draining) {
-        pawli_hold_return(keeper, hold, PAWLI_WHY_NOT_STARTED);
-    } else if (held > settings_capacity(keeper)) {
-        pawli_hold_return(keeper, hold, PAWLI_WHY_NO_ROOM);
-    } else if (!PAWLI_MUTANT(PAWLI_MUTANT_ADOPT_UNCONFIRMED)) {
-        /* The answer may be older than a settle of ours: only a renewal shows that the lease stands
-         * (K5). */
+    if (keeper->is_draining)
+        hold->confirm_why = PAWLI_WHY_NOT_STARTED;
+    else if (keeper->running + keeper->buffered > settings_capacity(keeper))
+        hold->confirm_why = PAWLI_WHY_NO_ROOM;
+    if (!PAWLI_MUTANT(PAWLI_MUTANT_ADOPT_UNCONFIRMED)) {
+        hold->is_adopted = true;
         hold->must_confirm = true;
         hold->beat_at = keeper->now;
         pawli_hold_place(keeper, hold);

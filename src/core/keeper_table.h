@@ -50,6 +50,9 @@ struct hold {
     int64_t timeout_ms;
     pawl_mono run_from; /* the execution timeout counts from here */
     pawl_mono held_since;
+    bool is_adopted; /* learned of by asking, and not confirmed yet: K5 */
+    enum pawli_why
+        confirm_why; /* give it back for this reason once it is confirmed; NONE: keep it */
 
     enum pawli_why abort_why; /* NONE: its abort was not asked for */
     enum pawli_why why;       /* of the pending signal, or of the release */

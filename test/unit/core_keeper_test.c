@@ -224,9 +224,10 @@ static void test_mine_knows_and_gives_back(void **state)
     desk_turn(desk, 100);
     desk_does(desk, "mine:claim_lost");
     desk_mine(desk, (uint64_t[]){1, 2, 3, 11, 12, 13}, 6);
-    desk_does(desk, "renew:adopt 3* 4*; release:no_room 5");
-    desk_released(desk, PAWL_OK);
+    desk_does(desk, "renew:adopt 3* 4* 5*");
     desk_renewed(desk, PAWL_OK);
+    desk_does(desk, "release:no_room 5");
+    desk_released(desk, PAWL_OK);
     desk_does(desk, "over:released 5");
     desk_settled(desk, PAWL_OK);
     desk_turn(desk, 900);
@@ -249,6 +250,26 @@ static void test_mine_knows_and_gives_back(void **state)
         }
     }
     fail_msg("a lost claim may still run, and nobody asked again");
+}
+
+/* A shutdown that comes between the adoption and its confirmation: confirmed first, then given back. */
+static void test_shutdown_of_an_adopted_lease(void **state)
+{
+    struct desk *desk = *state;
+    desk_open(desk, NULL, 1);
+    desk_does(desk, "claim:poll 4");
+    desk_failed(desk, desk->claim, PAWL_UNKNOWN);
+    desk_turn(desk, 100);
+    desk_does(desk, "mine:claim_lost");
+    desk_mine(desk, (uint64_t[]){7, 8}, 2);
+    desk_does(desk, "renew:adopt 0* 1*; claim:store_back 2");
+    desk_claimed(desk, 0);
+    pawli_keeper_on_shutdown(desk->keeper, desk->now, 4000);
+    desk_does(desk, "");
+    struct pawli_verdict verdicts[] = {{desk->slots[0], PAWL_OK, 4000},
+                                       {desk->slots[1], PAWL_GONE, 0}};
+    pawli_keeper_on_renewed(desk->keeper, desk->now, desk->renew, verdicts, 2);
+    desk_does(desk, "over:lease_lost 1; release:not_started 0");
 }
 
 /* K9: a lease whose work was stopped may still stand; found by asking, it must not run again. */
@@ -772,6 +793,8 @@ static void test_shutdown_with_a_lost_claim(void **state)
     desk_turn(desk, 100);
     desk_does(desk, "mine:claim_lost");
     desk_mine(desk, (uint64_t[]){1}, 1);
+    desk_does(desk, "renew:adopt 0*");
+    desk_renewed(desk, PAWL_OK);
     desk_does(desk, "release:not_started 0");
     desk_released(desk, PAWL_OK);
     desk_does(desk, "over:released 0; stopped 0");
@@ -898,6 +921,7 @@ int main(void)
         STORY(test_lost_claim),
         STORY(test_adopted_lease_is_gone),
         STORY(test_mine_knows_and_gives_back),
+        STORY(test_shutdown_of_an_adopted_lease),
         STORY(test_stopped_work_is_not_adopted),
         STORY(test_late_claim_reply),
         STORY(test_beats_count_from_the_request),
