@@ -14,6 +14,7 @@
 
 #define CALL_TIMEOUT_MS  5000
 #define REPEAT_MS        500 /* a producer waits up to so long before it repeats */
+#define PROBES           6
 #define DEDUPE_KEYS      3
 #define OPERATOR_IDS_MAX 5
 #define REDRIVE_PPM      700000 /* the rest is discarded */
@@ -101,7 +102,7 @@ static void on_produce(struct sim_world *world, const struct sim_event *event)
     struct sim_producer *producer = &world->producers[event->who];
     struct sim_dice *dice = &producer->dice;
     if (producer->batch_count == 0) {
-        if (!world->is_chaos || world->jobs_count >= plan->jobs_max)
+        if (!world->is_probing && (!world->is_chaos || world->jobs_count >= plan->jobs_max))
             return;
         size_t count = (size_t)sim_between(dice, 1, plan->batch_max);
         for (size_t i = 0; i < count; i++) {
@@ -143,6 +144,8 @@ void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_co
                                                   .job = job->id});
     }
     producer->batch_count = 0;
+    if (world->is_probing)
+        return;
     int64_t gap_us = sim_ms(world->plan->enqueue_gap_ms);
     produce_later(world, call->who, sim_between(&producer->dice, 1, 2 * gap_us));
 }
@@ -161,6 +164,17 @@ static void producer_start(struct sim_world *world, uint32_t who)
         abort();
     producer->actor = sim_world_actor(world, "producer", who, 1);
     produce_later(world, who, sim_between(&producer->dice, 1, sim_ms(1000)));
+}
+
+/* Some more work when all is calm, without a hint: polling alone must find it in time. */
+void sim_clients_probe(struct sim_world *world)
+{
+    int64_t poll_us = sim_ms(world->plan->worker[0].settings.poll_ms);
+    int64_t end_us = world->now_us + 5 * poll_us;
+    world->is_probing = true;
+    for (uint32_t i = 0; i < PROBES; i++)
+        produce_later(world, i % world->plan->producers, sim_between(&world->dice, 1, 4 * poll_us));
+    sim_world_run(world, end_us);
 }
 
 /* ---------------------------------------------------------------- reapers */

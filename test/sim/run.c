@@ -18,7 +18,6 @@
 
 #define DRIFT_APART_PPM 20500 /* one clock 1 % fast, the other 1 % slow */
 #define REAPS_IN_A_ROW  100   /* a reaper with small batches needs that many calls for a crowd */
-#define RESTART_MS      20000 /* a worker that went down is back by then */
 
 static uint64_t hash_of(const uint8_t *bytes, size_t bytes_len)
 {
@@ -65,13 +64,6 @@ static void print_history(const uint8_t *bytes, size_t bytes_len, FILE *out)
 /* What the checker may take for granted, given what this seed has drawn. */
 static struct check_options options_of(const struct sim_plan *plan)
 {
-    int64_t retry_ms = 0;
-    int64_t call_ms = 0;
-    for (uint32_t i = 0; i < plan->workers; i++) {
-        const pawl_worker_settings *settings = &plan->worker[i].settings;
-        retry_ms = settings->retry_max_ms > retry_ms ? settings->retry_max_ms : retry_ms;
-        call_ms = settings->call_timeout_ms > call_ms ? settings->call_timeout_ms : call_ms;
-    }
     bool is_drifting = plan->is_on[SIM_CLASS_STORE_DRIFT] || plan->is_on[SIM_CLASS_WORKER_DRIFT];
     int64_t round_trip_ms = 2 * plan->latency_us / 1000 + 2;
     return (struct check_options){
@@ -81,8 +73,8 @@ static struct check_options options_of(const struct sim_plan *plan)
         .drift_ppm = is_drifting ? DRIFT_APART_PPM : 0,
         .round_trip_ms = round_trip_ms,
         .reaper_ms = plan->reap_interval_ms + REAPS_IN_A_ROW * round_trip_ms,
-        .recover_ms = call_ms + retry_ms + round_trip_ms,
-        .calm_ms = retry_ms + call_ms + 2 * plan->lease_largest_ms + RESTART_MS,
+        .recover_ms = sim_swarm_call_ms(plan) + round_trip_ms,
+        .calm_ms = sim_swarm_calm_ms(plan),
     };
 }
 
@@ -163,9 +155,9 @@ void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome)
     if (args->is_once)
         return;
     /* Memory lies elsewhere in the second run: nothing may depend on addresses. The places of the
-     * first one are taken. */
-    void *taken[] = {malloc(sizeof(struct sim_world)),
-                     malloc(1 + (size_t)(args->seed * 4099 % 100000))};
+     * first one are taken (volatile, since a compiler may leave out what is not looked at). */
+    void *volatile taken[] = {malloc(sizeof(struct sim_world)),
+                              malloc(1 + (size_t)(args->seed * 4099 % 100000))};
     run_world(&plan, args, false, &again);
     free(taken[0]);
     free(taken[1]);

@@ -213,7 +213,7 @@ static void serve_enqueue(struct sim_world *world, struct sim_call *call, pawl_s
         call->items[i].code = results[i].code;
         is_any = is_any || results[i].code == PAWL_OK;
     }
-    if (is_any)
+    if (is_any && !world->is_probing)
         wake_all(world);
 }
 

@@ -20,6 +20,7 @@
 #define CROWDED_PPM  600000
 #define CLASS_ON_PPM 450000
 #define ALL_OFF_PPM  50000 /* calm seeds: then every bound must be met exactly */
+#define RESTART_MS   20000 /* a worker that went down is back by then */
 #define STRIKES_MAX  25    /* of each class in one run, on average */
 
 const char *sim_class_name(enum sim_class class)
@@ -240,4 +241,19 @@ void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
         draw_worker(plan, &dice, i);
     draw_work(plan, &dice);
     draw_trouble(plan, &dice);
+}
+
+int64_t sim_swarm_call_ms(const struct sim_plan *plan)
+{
+    int64_t longest = 0;
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        const pawl_worker_settings *settings = &plan->worker[i].settings;
+        longest = most(longest, settings->call_timeout_ms + settings->retry_max_ms);
+    }
+    return longest;
+}
+
+int64_t sim_swarm_calm_ms(const struct sim_plan *plan)
+{
+    return sim_swarm_call_ms(plan) + 2 * plan->lease_largest_ms + RESTART_MS;
 }

@@ -104,6 +104,12 @@ struct sim_plan {
  * show. */
 void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour);
 
+/* How long after the last fault everybody is back at the usual pace, in ms. */
+int64_t sim_swarm_calm_ms(const struct sim_plan *plan);
+
+/* The longest that a worker waits for an answer, and until it tries again. */
+int64_t sim_swarm_call_ms(const struct sim_plan *plan);
+
 const char *sim_class_name(enum sim_class class);
 
 #endif

@@ -395,6 +395,8 @@ void sim_world_live(struct sim_world *world)
     sim_world_run(world, world->now_us + sim_faults_tail_us(world));
     set_up_queues(world, true);
     sim_note(world, (struct pawli_trace_note){.kind = PAWLI_NOTE_FAULTS_OFF, .actor = ""});
+    sim_world_run(world, world->now_us + sim_ms(sim_swarm_calm_ms(world->plan)));
+    sim_clients_probe(world);
     drain(world);
     if (!world->is_failed)
         close_down(world);

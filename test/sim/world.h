@@ -63,6 +63,7 @@ struct sim_world {
     int64_t now_us;
     struct sim_events events;
     bool is_chaos;      /* faults are on */
+    bool is_probing;    /* faults are off, and jobs come without a hint */
     bool is_closing;    /* workers that go down stay down */
     bool is_failed;     /* `failure` says why */
     bool is_broken_off; /* it failed before its end: nothing happens any more */
@@ -145,6 +146,7 @@ int64_t sim_party_pause_us(const struct sim_world *world, const struct sim_call 
 
 /* clients.c: producers, reapers and operators */
 void sim_clients_start(struct sim_world *world);
+void sim_clients_probe(struct sim_world *world);
 void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
 void sim_reaper_answer(struct sim_world *world, struct sim_call *call, pawl_code code);
 void sim_operator_strike(struct sim_world *world, enum sim_class class);
