@@ -193,7 +193,7 @@ PAWL_API const char *pawl_id_format(const pawl_id *id, char text[PAWL_ID_TEXT_MA
  * already granted. */
 typedef struct pawl_queue_settings {
     int64_t lease_ms;             /* default 30 s; from PAWL_LEASE_MIN_MS */
-    int64_t execution_timeout_ms; /* PAWL_DEFAULT: three leases */
+    int64_t execution_timeout_ms; /* PAWL_DEFAULT: three times the lease granted */
     int64_t max_retries;          /* default 3; 0 is allowed */
     int64_t max_lost_leases;      /* default 10; from 1 */
     int64_t backoff_base_ms;      /* default 500 ms */

@@ -285,12 +285,13 @@ pawl_code pawl_reaper_settings_check(const pawl_reaper_settings *settings,
 
 /* ---- what they come to */
 
-int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings)
+int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings, int64_t lease_ms)
 {
     assert(settings != NULL);
+    assert(lease_ms > 0);
     if (settings->execution_timeout_ms != PAWL_DEFAULT)
         return settings->execution_timeout_ms;
-    return 3 * settings->lease_ms;
+    return 3 * lease_ms;
 }
 
 int64_t pawli_heartbeat_ms(const pawl_worker_settings *settings, int64_t lease_ms)

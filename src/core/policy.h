@@ -24,8 +24,8 @@ struct pawli_range {
 pawl_code pawli_check_range(const char *field, int64_t value, struct pawli_range range,
                             pawl_err *err);
 
-/* Three leases, unless the setting says otherwise. Both must have passed the check. */
-int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings);
+/* Three times the lease that was granted, unless the setting says otherwise: RES-6. */
+int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings, int64_t lease_ms);
 
 /*
  * The heartbeat interval for one lease: the worker's setting where three of it fit strictly into

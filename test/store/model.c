@@ -118,14 +118,14 @@ static const pawl_queue_settings *settings_of(const struct model *model,
     return &model->queues[job->queue].settings;
 }
 
-static int64_t timeout_of(const struct model *model, const struct model_job *job)
+static int64_t timeout_of(const struct model *model, const struct model_job *job, int64_t lease_ms)
 {
     const pawl_queue_settings *settings = settings_of(model, job);
     if (job->timeout_ms != PAWL_DEFAULT)
         return job->timeout_ms;
     if (settings->execution_timeout_ms != PAWL_DEFAULT)
         return settings->execution_timeout_ms;
-    return 3 * settings->lease_ms;
+    return 3 * lease_ms;
 }
 
 static const struct model_job *holder_of_key(const struct model *model, size_t queue,
@@ -308,7 +308,7 @@ const char *model_renewed(struct model *model, struct model_span span, const cha
     if (job->is_cancel_asked)
         return model_same_code(model, answer->code, PAWL_CANCELLED);
     if (row->is_unstarted)
-        job->run_until = model_after(span, timeout_of(model, job));
+        job->run_until = model_after(span, job->run_timeout_ms);
     enum model_when timed_out = model_has_come(span, job->run_until);
     if (timed_out == MODEL_COME || (timed_out == MODEL_UNSURE && answer->code == PAWL_TIMEOUT))
         return model_same_code(model, answer->code, PAWL_TIMEOUT);
@@ -682,7 +682,8 @@ static const char *take_over(struct model *model, struct model_span span, struct
         return model_wrong(model, "the token was given before");
     int64_t lease_ms = line->lease_ms != PAWL_DEFAULT ? line->lease_ms
                                                       : settings_of(model, job)->lease_ms;
-    int64_t timeout_ms = timeout_of(model, job);
+    int64_t timeout_ms = timeout_of(model, job, lease_ms);
+    job->run_timeout_ms = timeout_ms;
     job->state = PAWL_IN_FLIGHT;
     job->lease_version++;
     job->token = told->token;

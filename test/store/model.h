@@ -59,7 +59,8 @@ struct model_job {
     int priority;
     const char *dedupe_key; /* NULL: none */
     int64_t max_retries;
-    int64_t timeout_ms; /* PAWL_DEFAULT: the queue's */
+    int64_t timeout_ms;     /* PAWL_DEFAULT: the queue's */
+    int64_t run_timeout_ms; /* in force for its last lease */
 
     pawl_state state;
     int64_t retries;

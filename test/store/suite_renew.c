@@ -209,6 +209,13 @@ static void a_queue_may_have_its_own_timeout(struct stage *s)
     expect_code(renew(s, job).code, PAWL_TIMEOUT);
 }
 
+/* RES-6: the lease that counts is the one granted, which may not be the queue's */
+static void the_timeout_goes_by_the_lease_granted(struct stage *s)
+{
+    put(s, "mail");
+    expect_near(s, take_for(s, "mail", "w1", 2 * MINUTE)->run_until, 6 * MINUTE);
+}
+
 /* A later claim starts its own clock. */
 static void each_claim_has_a_timeout_of_its_own(struct stage *s)
 {
@@ -255,6 +262,7 @@ static const struct suite_case cases[] = {
     CASE(an_unstarted_job_is_not_running_yet),
     CASE(a_job_may_have_its_own_timeout),
     CASE(a_queue_may_have_its_own_timeout),
+    CASE(the_timeout_goes_by_the_lease_granted),
     CASE(each_claim_has_a_timeout_of_its_own),
     CASE(a_batch_renews_each_on_its_own),
 };

@@ -275,13 +275,12 @@ static void the_execution_timeout_is_three_leases(void **state)
     (void)state;
     pawl_queue_settings settings;
     pawl_queue_settings_init(&settings);
-    assert_true(pawli_execution_timeout_ms(&settings) == 90000);
-    settings.lease_ms = 5000;
-    assert_true(pawli_execution_timeout_ms(&settings) == 15000);
+    assert_true(pawli_execution_timeout_ms(&settings, settings.lease_ms) == 90000);
+    assert_true(pawli_execution_timeout_ms(&settings, 5000) == 15000); /* as granted */
     settings.execution_timeout_ms = 300000; /* a 5-minute job under a short lease */
-    assert_true(pawli_execution_timeout_ms(&settings) == 300000);
+    assert_true(pawli_execution_timeout_ms(&settings, 5000) == 300000);
     settings.execution_timeout_ms = 1;
-    assert_true(pawli_execution_timeout_ms(&settings) == 1);
+    assert_true(pawli_execution_timeout_ms(&settings, 5000) == 1);
 }
 
 /* RES-2: a quarter of the lease, and never an interval of which three do not fit. */

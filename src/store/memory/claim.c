@@ -305,7 +305,7 @@ static void give_out(const struct plan *plan, struct step *step, struct holder *
         .lease_ms = step->lease_ms,
         .timeout_ms = entry->timeout_ms != PAWL_DEFAULT
                           ? entry->timeout_ms
-                          : pawli_execution_timeout_ms(&queue->settings),
+                          : pawli_execution_timeout_ms(&queue->settings, step->lease_ms),
     };
     make_token(plan, &change.token);
 #ifdef PAWL_TEST_POINTS
