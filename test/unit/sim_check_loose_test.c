@@ -252,6 +252,21 @@ static void c7_no_row(struct tale *t, bool is_bad)
         t->jobs[0].attempts = 0, t->jobs[0].rows_count = 0;
 }
 
+static void c7_two_expiries(struct tale *t, bool is_bad)
+{
+    struct tale_job *job = &t->jobs[0];
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_pass(t, TALE_LEASE_MS);
+    tale_expire_unseen(t, 0);
+    if (is_bad) {
+        job->rows[1] = job->rows[0];
+        job->rows[1].attempt_no = 2;
+        job->attempts = 2;
+        job->rows_count = 2;
+    }
+}
+
 static void c7_two_rows(struct tale *t, bool is_bad)
 {
     struct tale_job *job = &t->jobs[0];
@@ -418,6 +433,7 @@ static const struct story stories[] = {
     STORY(C7, c7_gap),
     STORY(C7, c7_listed_count),
     STORY(C7, c7_no_row),
+    STORY(C7, c7_two_expiries),
     STORY(C7, c7_two_rows),
     STORY(C8, c8_gap),
     STORY(C8, c8_twice),
