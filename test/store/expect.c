@@ -23,6 +23,12 @@ void complain(struct here here, const char *format, ...)
         ;
 }
 
+void check_true(struct here here, bool condition, const char *text)
+{
+    if (!condition)
+        complain(here, "not so: %s", text);
+}
+
 void check_code(struct here here, pawl_code actual, pawl_code wanted)
 {
     if (actual != wanted)

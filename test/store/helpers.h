@@ -163,6 +163,7 @@ struct here {
 void complain(struct here here, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
+void check_true(struct here here, bool condition, const char *text);
 void check_code(struct here here, pawl_code actual, pawl_code wanted);
 void check_state(struct here here, struct stage *s, pawl_id id, pawl_state wanted);
 void check_number(struct here here, const char *what, int64_t actual, int64_t wanted);
@@ -175,7 +176,7 @@ void check_batch(struct here here, struct batch actual, const pawl_id *wanted, s
 #define expect_code(actual, wanted)   check_code(HERE, (actual), (wanted))
 #define expect_state(s, id, wanted)   check_state(HERE, (s), (id), (wanted))
 #define expect_number(actual, wanted) check_number(HERE, #actual, (int64_t)(actual), (wanted))
-#define expect_true(condition)        ((condition) ? (void)0 : complain(HERE, "not so: %s", #condition))
+#define expect_true(condition)        check_true(HERE, (condition), #condition)
 #define expect_id(actual, wanted)     check_id(HERE, (actual), (wanted))
 
 /* The instant lies `ms` after the store's now (before it, where negative), give or take the slack.

@@ -20,7 +20,7 @@ static const struct suite_group *const groups[] = {
     &suite_enqueue, &suite_claim,  &suite_order,   &suite_delay,   &suite_dedupe, &suite_fence,
     &suite_renew,   &suite_settle, &suite_replay,  &suite_release, &suite_reap,   &suite_lost,
     &suite_cancel,  &suite_dead,   &suite_ledger,  &suite_list,    &suite_view,   &suite_queue,
-    &suite_prune,   &suite_refuse, &suite_handles, &suite_fault,   &suite_walk,
+    &suite_prune,   &suite_refuse, &suite_handles, &suite_batch,   &suite_fault,  &suite_walk,
 };
 
 /* One run of one case. */

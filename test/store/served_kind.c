@@ -8,13 +8,15 @@
  *
  * It proves the suite, not a store: a case that keeps a raw instant across an age, expects time to
  * stand still between two calls, or stands on a deadline without saying so, fails here, and not
- * only on the day when a durable store is plugged in.
+ * only on the day when a durable store is plugged in. A fault store without a script stands in
+ * front, which proves on the way that it passes every verb on as it came.
  */
 #include "store/served_kind.h"
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "store/store.h"
+#include "support/fault_store.h"
 
 #include <stdlib.h>
 
@@ -359,7 +361,12 @@ static pawl_store *open_served(struct place *place)
     store->place = place;
     store->head.ops = &served_ops;
     store->head.limits = store->inner->limits;
-    return &store->head;
+    pawl_store *front = NULL;
+    if (fault_store_open(&store->head, &front, NULL) != PAWL_OK) {
+        served_close(&store->head);
+        return NULL;
+    }
+    return front;
 }
 
 static void shift_back(struct place *place, int64_t ms)

@@ -44,6 +44,7 @@ struct suite_group {
 #define SUITE_GROUP(subject) \
     const struct suite_group suite_##subject = {#subject, cases, sizeof(cases) / sizeof(cases[0])}
 
+extern const struct suite_group suite_batch;
 extern const struct suite_group suite_cancel;
 extern const struct suite_group suite_claim;
 extern const struct suite_group suite_dead;

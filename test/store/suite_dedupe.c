@@ -165,6 +165,27 @@ static void redrive_needs_the_key(struct stage *s)
     expect_held_by(s, "order-1", dead);
 }
 
+/* Q-DEAD-LETTER: of two with one key, one comes back */
+static void a_key_is_redriven_once(struct stage *s)
+{
+    pawl_id dead[2];
+    for (size_t i = 0; i < 2; i++) {
+        dead[i] = put_keyed(s, "order-1");
+        expect_code(fail_for_good(s, take(s, "mail", "w1")).code, PAWL_OK);
+    }
+    pawl_changed changed[2];
+    pawl_err err;
+    expect_code(pawl_redrive(s->store, dead, 2, changed, &err), PAWL_OK);
+    expect_code(changed[0].code, PAWL_OK);
+    expect_code(changed[1].code, PAWL_DUPLICATE);
+    expect_code(cancel(s, dead[0]).code, PAWL_OK);
+    size_t count = 0;
+    const pawl_filter all = {0};
+    expect_code(pawl_redrive_where(s->store, &all, 10, &count, &err), PAWL_OK);
+    expect_number(count, 1);
+    expect_number(take_up_to(s, "mail", "w1", 10).count, 1);
+}
+
 static const struct suite_case cases[] = {
     CASE(a_live_job_holds_its_key),
     CASE(success_frees_the_key),
@@ -178,6 +199,7 @@ static const struct suite_case cases[] = {
     CASE(a_repeat_of_a_finished_job_exists),
     CASE(a_refused_row_leaves_no_trace),
     CASE(redrive_needs_the_key),
+    CASE(a_key_is_redriven_once),
 };
 
 SUITE_GROUP(dedupe);

@@ -43,11 +43,11 @@ static void switch_on(int mutant, struct intruder *intruder)
     pawli_testpoints.user = intruder;
 }
 
-static int set_up(void **state)
+/* Nothing stays switched on behind the story that needed it. */
+static void end(struct world *world)
 {
-    (void)state;
     switch_on(PAWLI_MUTANT_NONE, NULL);
-    return 0;
+    world_end(world);
 }
 
 static void turn(struct world *world, int64_t ms)
@@ -88,7 +88,7 @@ static void reap_by_id(int mutant, size_t reaped_expected)
         assert_int_equal(reaped[0].lease_version, 2);
     }
     assert_int_equal(world_get(&world, &id).state, PAWL_READY);
-    world_end(&world);
+    end(&world);
 }
 
 static void test_reap_by_id_only(void **state)
@@ -113,7 +113,7 @@ static void test_reap_unexpired(void **state)
     assert_int_equal(reap_all(&world, reaped, 1), 1);
     assert_int_equal(reap_all(&world, reaped, 4), 1);
     assert_int_equal(world_get(&world, &id).reason, PAWL_REASON_EXPIRED);
-    world_end(&world);
+    end(&world);
 }
 
 /* ---- the claim */
@@ -141,7 +141,7 @@ static void claim_in_two_steps(void (*act)(struct world *other), pawl_state befo
     assert_int_equal(job.lease_version, 2); /* the other's was the first */
     assert_int_equal(job.attempts, before == PAWL_SUCCEEDED ? 1 : 0);
     assert_string_equal(world_get(&world, &id).worker, "first");
-    world_end(&world);
+    end(&world);
 }
 
 static void prune_it(struct world *other)
@@ -168,7 +168,7 @@ static void test_claim_two_steps(void **state)
     (void)world_enqueue(&world, "q");
     switch_on(PAWLI_MUTANT_CLAIM_TWO_STEPS, &intruder);
     assert_int_equal(world_claim(&world, "first", "q", &job, 1), 0);
-    world_end(&world);
+    end(&world);
 }
 
 /* RES-8 */
@@ -188,7 +188,7 @@ static void test_token_per_worker(void **state)
     jobs[1] = world_claim_one(&world, "w", "q");
     assert_memory_equal(&jobs[0].token, &jobs[1].token, sizeof(pawl_token));
     jobs[2] = world_get(&world, &jobs[0].id);
-    world_end(&world);
+    end(&world);
 }
 
 /* ---- the settle */
@@ -203,7 +203,7 @@ static void settle_twice(int mutant, int64_t rows_expected)
     world_settle(&world, "w", &job, PAWL_SUCCEED);
     world_settle(&world, "w", &job, PAWL_SUCCEED);
     assert_int_equal(world_get(&world, &id).attempts, rows_expected);
-    world_end(&world);
+    end(&world);
 }
 
 static void test_settle_replay_again(void **state)
@@ -235,7 +235,7 @@ static void test_terminal_claimable(void **state)
     assert_int_equal(job.state, PAWL_READY);
     assert_int_equal(job.attempts, 2);
     assert_int_equal(world_get(&world, &other).state, PAWL_FAILED);
-    world_end(&world);
+    end(&world);
 }
 
 /* ---- the window before the lock */
@@ -263,22 +263,19 @@ static void test_the_clock_is_read_under_the_lock(void **state)
     assert_int_equal(pawl_settle(world.store, "w", &row, 1, &settled, NULL), PAWL_OK);
     assert_int_equal(intruder.met, 1);
     assert_int_equal(settled.code, PAWL_STALE);
-    switch_on(PAWLI_MUTANT_NONE, NULL);
-    world_end(&world);
+    end(&world);
 }
-
-#define MUTANT_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, set_up)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        MUTANT_TEST(test_reap_by_id_only),
-        MUTANT_TEST(test_reap_unexpired),
-        MUTANT_TEST(test_claim_two_steps),
-        MUTANT_TEST(test_token_per_worker),
-        MUTANT_TEST(test_settle_replay_again),
-        MUTANT_TEST(test_terminal_claimable),
-        MUTANT_TEST(test_the_clock_is_read_under_the_lock),
+        cmocka_unit_test(test_reap_by_id_only),
+        cmocka_unit_test(test_reap_unexpired),
+        cmocka_unit_test(test_claim_two_steps),
+        cmocka_unit_test(test_token_per_worker),
+        cmocka_unit_test(test_settle_replay_again),
+        cmocka_unit_test(test_terminal_claimable),
+        cmocka_unit_test(test_the_clock_is_read_under_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

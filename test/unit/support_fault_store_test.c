@@ -334,6 +334,12 @@ static void entries_wait_for_their_call(void **state)
     add(pair, FAULT_ANY_VERB, 1, FAULT_LOST_REQUEST); /* fits too, but is younger */
     assert_int_equal(prune(pair, &count), PAWL_DOWN);
     assert_int_equal(pair->outer->ops->now(pair->outer, &now, NULL), PAWL_UNKNOWN);
+
+    add(pair, FAULT_PRUNE, 1, FAULT_DOWN);
+    add(pair, FAULT_PRUNE, 1, FAULT_LOST_REQUEST); /* its call is gone, so the next of its verb */
+    assert_int_equal(prune(pair, &count), PAWL_DOWN);
+    assert_int_equal(pair->outer->ops->now(pair->outer, &now, NULL), PAWL_OK);
+    assert_int_equal(prune(pair, &count), PAWL_UNKNOWN);
 }
 
 static void a_full_script_is_refused(void **state)
