@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * worker.c - a simulated worker.
- * Owns:  its life, its pauses, the loop that takes actions from its keeper; the notes in the history
- *        of what it did.
+ * Owns:  its life, its pauses, the loop that takes actions from its keeper; the notes in the
+ *        history of what it did.
  * Never: decides anything that the keeper decides; makes a call (worker_calls.c does).
  */
 #include "sim/world.h"

@@ -127,7 +127,7 @@ void sim_plan_event(struct sim_world *world, int64_t after_us, struct sim_event 
 /* Put a note into the history, now. */
 void sim_note(struct sim_world *world, struct pawli_trace_note note);
 
-/* Something is wrong that the checker could not see. The run is broken off; the first one counts. */
+/* Something is wrong that the checker could not see. The run is broken off; the first counts. */
 void sim_fail(struct sim_world *world, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
