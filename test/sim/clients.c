@@ -96,27 +96,41 @@ static void produce_later(struct sim_world *world, uint32_t who, int64_t after_u
     sim_plan_event(world, after_us, (struct sim_event){.fn = on_produce, .who = who});
 }
 
-static void on_produce(struct sim_world *world, const struct sim_event *event)
+/* Think of new jobs for the next call, and now and then of one that is there already. */
+static void make_batch(struct sim_world *world, struct sim_producer *producer)
 {
     const struct sim_plan *plan = world->plan;
-    struct sim_producer *producer = &world->producers[event->who];
     struct sim_dice *dice = &producer->dice;
-    if (producer->batch_count == 0) {
-        if (!world->is_probing && (!world->is_chaos || world->jobs_count >= plan->jobs_max))
-            return;
-        size_t count = (size_t)sim_between(dice, 1, plan->batch_max);
-        for (size_t i = 0; i < count; i++) {
-            bool is_old = world->jobs_count > 0 && sim_chance(dice, plan->old_id_ppm);
-            uint32_t old = is_old ? (uint32_t)sim_between(dice, 0, world->jobs_count - 1) : 0;
-            /* Only what has been acknowledged is old; twice in one batch is no question of age. */
-            if (is_old && world->jobs[old].is_acked)
-                producer->batch[i] = old;
-            else
-                producer->batch[i] = new_job(world, producer);
-        }
-        producer->batch_count = count;
-        producer->is_repeat = false;
+    size_t count = (size_t)sim_between(dice, 1, plan->batch_max);
+    for (size_t i = 0; i < count; i++) {
+        bool is_old = world->jobs_count > 0 && sim_chance(dice, plan->old_id_ppm);
+        uint32_t old = is_old ? (uint32_t)sim_between(dice, 0, world->jobs_count - 1) : 0;
+        /* Only what has been acknowledged is old; twice in one batch is no question of age. */
+        if (is_old && world->jobs[old].is_acked)
+            producer->batch[i] = old;
+        else
+            producer->batch[i] = new_job(world, producer);
     }
+    producer->batch_count = count;
+}
+
+static void on_produce(struct sim_world *world, const struct sim_event *event)
+{
+    struct sim_producer *producer = &world->producers[event->who];
+    if (producer->batch_count == 0) {
+        if (!world->is_chaos || world->jobs_count >= world->plan->jobs_max)
+            return;
+        make_batch(world, producer);
+    }
+    produce(world, event->who);
+}
+
+static void on_probe(struct sim_world *world, const struct sim_event *event)
+{
+    struct sim_producer *producer = &world->producers[event->who];
+    if (producer->batch_count > 0)
+        return;
+    make_batch(world, producer);
     produce(world, event->who);
 }
 
@@ -124,7 +138,6 @@ void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_co
 {
     struct sim_producer *producer = &world->producers[call->who];
     if (code != PAWL_OK) {
-        producer->is_repeat = producer->is_repeat || code == PAWL_UNKNOWN;
         if (code == PAWL_UNKNOWN)
             sim_tally(&world->tallies, SIM_TALLY_ENQUEUE_REPEATED);
         produce_later(world, call->who, sim_ms(sim_between(&producer->dice, 1, REPEAT_MS)));
@@ -144,8 +157,6 @@ void sim_producer_answer(struct sim_world *world, struct sim_call *call, pawl_co
                                                   .job = job->id});
     }
     producer->batch_count = 0;
-    if (world->is_probing)
-        return;
     int64_t gap_us = sim_ms(world->plan->enqueue_gap_ms);
     produce_later(world, call->who, sim_between(&producer->dice, 1, 2 * gap_us));
 }
@@ -173,7 +184,8 @@ void sim_clients_probe(struct sim_world *world)
     int64_t end_us = world->now_us + 5 * poll_us;
     world->is_probing = true;
     for (uint32_t i = 0; i < PROBES; i++)
-        produce_later(world, i % world->plan->producers, sim_between(&world->dice, 1, 4 * poll_us));
+        sim_plan_event(world, sim_between(&world->dice, 1, 4 * poll_us),
+                       (struct sim_event){.fn = on_probe, .who = i % world->plan->producers});
     sim_world_run(world, end_us);
 }
 

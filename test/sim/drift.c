@@ -26,8 +26,11 @@ int64_t sim_drift_when(const struct sim_drift *drift, int64_t shown_us)
     /* In two parts, so that a year of microseconds times a million does not overflow. */
     int64_t speed = MILLION + drift->rate_ppm;
     int64_t at = drift->true_base_us + ahead / speed * MILLION + ahead % speed * MILLION / speed;
+    /* The quotients were rounded: the right instant is a microsecond away at most. */
     while (sim_drift_read(drift, at) < shown_us)
         at++;
+    while (sim_drift_read(drift, at - 1) >= shown_us)
+        at--;
     return at;
 }
 

@@ -57,18 +57,6 @@ static bool may_send(struct sim_world *world, struct sim_worker *worker, uint32_
     return is_allowed;
 }
 
-static void note(struct sim_world *world, const struct sim_worker *worker,
-                 enum pawli_trace_note_kind kind, const struct sim_held *held, int64_t a)
-{
-    sim_note(world, (struct pawli_trace_note){
-                        .kind = kind,
-                        .actor = worker->actor->name,
-                        .job = held->lease.job,
-                        .version = held->lease.version,
-                        .a = a,
-                    });
-}
-
 /* ---------------------------------------------------------------- ending */
 
 static void count_end(struct sim_world *world, const struct sim_held *held)
@@ -92,7 +80,7 @@ static void end(struct sim_world *world, struct sim_worker *worker, uint32_t slo
     assert(held->is_running);
     held->is_running = false;
     count_end(world, held);
-    note(world, worker, PAWLI_NOTE_ENDED, held, (int64_t)held->ended.result);
+    sim_worker_note(world, worker, PAWLI_NOTE_ENDED, &held->lease, (int64_t)held->ended.result);
     pawli_keeper_on_ended(worker->keeper, sim_worker_now(world, worker),
                           (struct pawli_slot){slot, held->generation}, held->ended);
     sim_worker_drive(world, worker);
@@ -109,7 +97,7 @@ static void settle_itself(struct sim_world *world, struct sim_worker *worker, ui
     }
     held->is_settling = true;
     held->settle_tries++;
-    note(world, worker, PAWLI_NOTE_SEND_SETTLE, held, PAWL_SUCCEED);
+    sim_worker_note(world, worker, PAWLI_NOTE_SEND_SETTLE, &held->lease, PAWL_SUCCEED);
     struct sim_call *call = sim_net_call(world, worker->actor, SIM_VERB_OWN_SETTLE);
     call->who = worker->index;
     call->incarnation = worker->incarnation;
@@ -163,7 +151,7 @@ static void on_send(struct sim_world *world, const struct sim_event *event)
         return;
     struct sim_worker *worker = &world->workers[event->who];
     if (may_send(world, worker, (uint32_t)(event->what & UINT32_MAX)))
-        note(world, worker, PAWLI_NOTE_SEND, held, 0);
+        sim_worker_note(world, worker, PAWLI_NOTE_SEND, &held->lease, 0);
 }
 
 /* It takes its worker with it. */
@@ -280,7 +268,6 @@ void sim_handler_abort(struct sim_world *world, struct sim_worker *worker, uint3
                        int64_t kill_us)
 {
     struct sim_held *held = &worker->held[slot];
-    held->is_aborted = true;
     if (!held->is_running)
         return;
     int64_t grace_us = kill_us > world->now_us ? kill_us - world->now_us : 0;

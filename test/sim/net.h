@@ -72,8 +72,7 @@ struct sim_call {
     uint32_t incarnation; /* of the worker */
     uint64_t number;      /* rises with each call */
 
-    uint64_t request; /* the keeper's number of it */
-    enum pawli_why why;
+    uint64_t request;    /* the keeper's number of it */
     int64_t taken_us;    /* when it was decided on */
     int64_t deadline_us; /* when its caller gives up */
     bool is_answered;    /* its caller has an answer, or does not wait for one */

@@ -134,8 +134,8 @@ static void run_world(const struct sim_plan *plan, const struct sim_run_args *ar
             print_history(bytes, bytes_len, args->print);
         if (args->save != NULL)
             fwrite(bytes, 1, bytes_len, args->save);
-        /* A run that was broken off has a history without an end: the checker would speak of what is
-         * missing. One that does not drain is whole, and the checker may know why. */
+        /* A run that was broken off has a history without an end: the checker would speak of what
+         * is missing. One that does not drain is whole, and the checker may know why. */
         if (world->is_broken_off)
             violated(outcome, world->rule, world->failure);
         judge(plan, args, &(struct check_part){bytes, bytes_len}, outcome);

@@ -32,7 +32,7 @@ static void take_jobs(struct sim_world *world, struct sim_call *call, pawl_job *
             memcpy(&number, jobs[i].payload, sizeof(number));
         if (number >= world->jobs_count ||
             pawl_id_compare(&world->jobs[number].id, &jobs[i].id) != 0) {
-            sim_fail(world, "SIM-PAYLOAD", "a job was given out with another one's payload");
+            sim_fail_whole(world, "SIM-PAYLOAD", "a job was given out with another one's payload");
             number = 0;
         }
         items[i] = (struct sim_item){

@@ -225,6 +225,18 @@ static uint32_t helpful(int mutant)
     }
 }
 
+/* Much is given back, and much of that is said twice. */
+static void crowd_buffers(struct sim_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        plan->worker[i].settings.parallel_max = 1;
+        plan->worker[i].settings.buffer_max = 4;
+    }
+    plan->run_ms = 2 * plan->lease_smallest_ms;
+    plan->duplicate_ppm = 300000;
+    plan->far_ppm = 100000;
+}
+
 void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
 {
     *plan = (struct sim_plan){.seed = seed};
@@ -241,6 +253,8 @@ void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
         draw_worker(plan, &dice, i);
     draw_work(plan, &dice);
     draw_trouble(plan, &dice);
+    if (favour == PAWLI_MUTANT_RELEASE_STALE)
+        crowd_buffers(plan);
 }
 
 int64_t sim_swarm_call_ms(const struct sim_plan *plan)

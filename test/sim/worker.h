@@ -14,6 +14,7 @@
 #include "sim/events.h"
 #include "sim/net.h"
 #include "sim/swarm.h"
+#include "store/trace.h"
 
 /* What the driver keeps beside each of the keeper's slots. */
 struct sim_held {
@@ -26,7 +27,6 @@ struct sim_held {
     /* The handler, while it runs. */
     bool is_running;
     uint32_t run; /* rises with each handler: late events of an earlier one are ignored */
-    bool is_aborted;
     bool is_deaf;
     bool is_killable;
     bool is_settling; /* it waits for the answer to its own settle */
@@ -52,14 +52,12 @@ struct sim_worker {
     struct pawli_grant *grants; /* room for the largest claim or page */
     struct pawli_slot *slots;
     struct pawli_verdict *verdicts;
-    size_t rows_max;
 
     uint32_t idle_steps; /* in a row, although it wanted to be called at once */
     int64_t step_us;     /* when the planned step is; INT64_MAX: none is */
     int64_t paused_until_us;
     bool is_step_owed; /* it has not looked at its clock since a pause */
     int64_t cut_until_us;
-    bool is_stopping;
 };
 
 /* Start it, as a new incarnation. It must be down. */
@@ -104,6 +102,14 @@ void sim_worker_late(struct sim_world *world, struct sim_call *call);
 bool sim_worker_misses(struct sim_world *world, const struct sim_event *event);
 
 void sim_worker_clear(struct sim_worker *worker);
+
+/* Put a note about one of its leases into the history. */
+void sim_worker_note(struct sim_world *world, const struct sim_worker *worker,
+                     enum pawli_trace_note_kind kind, const pawl_lease *lease, int64_t a);
+
+/* worker_calls.c: make the call that the keeper asks for. */
+void sim_worker_call(struct sim_world *world, struct sim_worker *worker,
+                     const struct pawli_action *action);
 
 /* handler.c */
 void sim_handler_start(struct sim_world *world, struct sim_worker *worker, uint32_t slot);

@@ -43,9 +43,7 @@ void sim_fail(struct sim_world *world, const char *rule, const char *format, ...
     world->is_broken_off = true;
 }
 
-/* At the end of a run, whose history is whole. */
-static void __attribute__((format(printf, 3, 4)))
-fail_at_end(struct sim_world *world, const char *rule, const char *format, ...)
+void sim_fail_whole(struct sim_world *world, const char *rule, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -299,11 +297,11 @@ static int64_t drain_limit_us(const struct sim_plan *plan)
 static void drain(struct sim_world *world)
 {
     int64_t limit_us = world->now_us + drain_limit_us(world->plan);
-    while (!world->is_failed && !is_drained(world)) {
+    while (!world->is_broken_off && !is_drained(world)) {
         if (world->now_us > limit_us) {
-            fail_at_end(world, "DRAIN",
-                        "faults are off since %" PRId64 " s and there is still work",
-                        drain_limit_us(world->plan) / 1000000);
+            sim_fail_whole(world, "DRAIN",
+                           "faults are off since %" PRId64 " s and there is still work",
+                           drain_limit_us(world->plan) / 1000000);
             return;
         }
         sim_world_run(world, world->now_us + DRAIN_LOOK_US);
@@ -321,7 +319,7 @@ static void close_down(struct sim_world *world)
     sim_world_run(world, world->now_us + sim_ms(2 * world->plan->lease_smallest_ms + 1000));
     for (uint32_t i = 0; i < world->plan->workers; i++) {
         if (world->workers[i].keeper != NULL)
-            fail_at_end(world, "SHUTDOWN", "worker %" PRIu32 " does not stop", i);
+            sim_fail_whole(world, "SHUTDOWN", "worker %" PRIu32 " does not stop", i);
     }
 }
 
@@ -398,7 +396,7 @@ void sim_world_live(struct sim_world *world)
     sim_world_run(world, world->now_us + sim_ms(sim_swarm_calm_ms(world->plan)));
     sim_clients_probe(world);
     drain(world);
-    if (!world->is_failed)
+    if (!world->is_broken_off)
         close_down(world);
     show_all(world);
 }

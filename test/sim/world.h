@@ -49,7 +49,6 @@ struct sim_producer {
     struct pawli_minter *minter;
     uint32_t batch[SIM_ROWS_MAX]; /* jobs that wait for their OK */
     size_t batch_count;
-    bool is_repeat;
     struct sim_world *world;
 };
 
@@ -128,8 +127,12 @@ void sim_plan_event(struct sim_world *world, int64_t after_us, struct sim_event 
 /* Put a note into the history, now. */
 void sim_note(struct sim_world *world, struct pawli_trace_note note);
 
-/* Something is wrong that the checker could not see. The run is broken off; the first one counts. */
+/* Something is wrong that the checker could not see. The run is broken off; the first counts. */
 void sim_fail(struct sim_world *world, const char *rule, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same where the run can go on: the checker's word about its whole history comes first. */
+void sim_fail_whole(struct sim_world *world, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A call that must be in order, or the simulator itself is at fault. */
