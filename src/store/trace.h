@@ -207,7 +207,8 @@ pawl_code pawli_trace_reader_new(const uint8_t *bytes, size_t bytes_len,
 void pawli_trace_reader_free(struct pawli_trace_reader *reader); /* accepts NULL */
 
 /*
- * The next record. PAWL_OK with *ret_more false at the end. A record that was cut off at the end of
+ * The next record. PAWL_OK with *ret_more false at the end; *ret_record is then, and after a
+ * failure, of no use. A record that was cut off at the end of
  * the history ends it too (is_cut tells); anything else that is malformed is PAWL_INVALID, with the
  * byte offset in err.
  */

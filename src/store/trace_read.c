@@ -391,12 +391,11 @@ pawl_code pawli_trace_read(struct pawli_trace_reader *reader, struct pawli_trace
     assert(reader != NULL && ret_record != NULL && ret_more != NULL);
 
     if (is_well(reader) && reader->at < reader->len) {
-        struct pawli_trace_record record = {.actor = "", .subject = "", .offset = reader->at};
+        *ret_record = (struct pawli_trace_record){.actor = "", .subject = "", .offset = reader->at};
         reader->record_began = reader->at;
-        take_record(reader, &record);
+        take_record(reader, ret_record);
         if (is_well(reader)) {
-            reader->last_at_us = record.at.us;
-            *ret_record = record;
+            reader->last_at_us = ret_record->at.us;
             *ret_more = true;
             return PAWL_OK;
         }

@@ -60,12 +60,12 @@ struct check_arena {
     struct check_arena *next;
     size_t used;
     size_t size;
-    max_align_t bytes[];
+    uint64_t words[]; /* nothing in the book needs more than their alignment */
 };
 
 void *check_alloc(struct check_book *book, size_t size)
 {
-    size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    size = (size + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
     struct check_arena *arena = book->arena;
     if (arena == NULL || size > arena->size - arena->used) {
         size_t room = size > CHUNK ? size : CHUNK;
@@ -77,7 +77,7 @@ void *check_alloc(struct check_book *book, size_t size)
         *arena = (struct check_arena){.next = book->arena, .size = room};
         book->arena = arena;
     }
-    void *block = (char *)arena->bytes + arena->used;
+    void *block = (char *)arena->words + arena->used;
     arena->used += size;
     memset(block, 0, size);
     return block;

@@ -73,14 +73,15 @@ struct check_spans {
 
 /* One row of a call, or one note about a job. */
 struct check_event {
-    struct check_event *next;    /* of the same job */
-    struct check_event *next_by; /* by the same worker: notes, and leases granted to it */
-    struct check_job *job;       /* NULL for notes that name none */
-    struct check_worker *by;     /* whose lease it speaks of, or who acts; NULL: nobody */
-    struct check_lease *lease;   /* that it names; NULL: none */
-    uint32_t seq;                /* its place in the history, from 1 */
-    uint8_t verb;                /* enum pawli_trace_verb; 0 for a note */
-    uint8_t note;                /* enum pawli_trace_note_kind; 0 for a call */
+    struct check_event *next;      /* of the same job; of a ledger, the next row */
+    struct check_event *next_call; /* of the same job, notes left out */
+    struct check_event *next_by;   /* by the same worker: notes, and leases granted to it */
+    struct check_job *job;         /* NULL for notes that name none */
+    struct check_worker *by;       /* whose lease it speaks of, or who acts; NULL: nobody */
+    struct check_lease *lease;     /* that it names; NULL: none */
+    uint32_t seq;                  /* its place in the history, from 1 */
+    uint8_t verb;                  /* enum pawli_trace_verb; 0 for a note */
+    uint8_t note;                  /* enum pawli_trace_note_kind; 0 for a call */
     uint8_t code;
     uint8_t action, state, reason, outcome, ended_by;
     bool is_unstarted;
@@ -188,8 +189,9 @@ struct check_job {
     pawl_id id;
     struct check_queue *queue; /* NULL: not known */
     struct check_event *first, *last;
-    struct check_lease *leases;       /* the latest first */
-    const struct check_event *listed; /* its row of a list; final where that list is */
+    struct check_event *first_call, *last_call; /* notes left out */
+    struct check_lease *leases;                 /* the latest first */
+    const struct check_event *listed;           /* its row of a list; final where that list is */
     struct check_event *ledger_first, *ledger_last; /* its ledger's rows, by `next` */
     size_t ledger_count;
     uint32_t ledger_seq; /* when the ledger was read, from its beginning; 0: never */
@@ -197,7 +199,7 @@ struct check_job {
     bool has_ledger;    /* the ledger is the final one, and whole */
     bool is_superseded; /* it has a later life */
     bool is_acked;
-    size_t events_count;
+    size_t calls_count;
     bool is_wrong; /* a violation was found: what follows from it is not reported */
     uint32_t enqueued_ok, enqueued_unknown;
 

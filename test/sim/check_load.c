@@ -11,6 +11,7 @@
 #include "core/policy.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -182,7 +183,14 @@ static void link_to_job(struct check_job *job, struct check_event *event)
     else
         job->last->next = event;
     job->last = event;
-    job->events_count++;
+    if (event->verb == 0)
+        return;
+    if (job->last_call == NULL)
+        job->first_call = event;
+    else
+        job->last_call->next_call = event;
+    job->last_call = event;
+    job->calls_count++;
 }
 
 static void link_to_worker(struct check_worker *worker, struct check_event *event)
@@ -194,11 +202,37 @@ static void link_to_worker(struct check_worker *worker, struct check_event *even
     worker->last = event;
 }
 
+/* Events are many: each is only as long as what it tells. */
+#define EVENT_SIZE(part) \
+    (offsetof(struct check_event, u) + sizeof(((struct check_event *)0)->u.part))
+
+static size_t event_size(enum pawli_trace_verb verb)
+{
+    switch (verb) {
+    case PAWLI_VERB_CLAIM:
+    case PAWLI_VERB_MINE:
+    case PAWLI_VERB_LIST:
+        return EVENT_SIZE(grant);
+    case PAWLI_VERB_RENEW:
+        return EVENT_SIZE(renew);
+    case PAWLI_VERB_SETTLE:
+        return EVENT_SIZE(settle);
+    case PAWLI_VERB_REAP:
+        return EVENT_SIZE(reap);
+    case PAWLI_VERB_ENQUEUE:
+        return EVENT_SIZE(enqueue);
+    case PAWLI_VERB_ATTEMPTS:
+        return EVENT_SIZE(attempt);
+    default:
+        return offsetof(struct check_event, u);
+    }
+}
+
 static struct check_event *event_of_row(struct check_book *book,
                                         const struct pawli_trace_record *record,
                                         const struct pawli_trace_row *row)
 {
-    struct check_event *event = check_alloc(book, sizeof(*event));
+    struct check_event *event = check_alloc(book, event_size(record->verb));
     bool is_enqueued = record->verb == PAWLI_VERB_ENQUEUE && row->code == PAWL_OK;
     struct check_job *job = is_enqueued ? job_enqueued(book, &row->job) : job_of(book, &row->job);
     if (event == NULL || job == NULL)
@@ -626,7 +660,7 @@ static bool add_note(struct check_book *book, const struct pawli_trace_record *r
     if (is_about_the_world(note->kind))
         return add_world_note(book, record);
     struct check_worker *worker = worker_of(book, record->actor);
-    struct check_event *event = check_alloc(book, sizeof(*event));
+    struct check_event *event = check_alloc(book, EVENT_SIZE(told));
     if (event == NULL || (worker != NULL && !add_worker_state(book, worker, note, record->at.us)))
         return false;
     event->seq = book->seq;

@@ -96,7 +96,8 @@ static void check_accepted(struct view *view, struct check_lease *lease,
 
 static void walk_calls(struct view *view)
 {
-    for (struct check_event *event = view->job->first; event != NULL; event = event->next) {
+    for (struct check_event *event = view->job->first_call; event != NULL;
+         event = event->next_call) {
         struct check_lease *lease = event->lease;
         if (event->verb == PAWLI_VERB_REDRIVE &&
             (event->code == PAWL_OK || event->code == PAWL_UNKNOWN))
@@ -106,7 +107,7 @@ static void walk_calls(struct view *view)
         /* A renewal without an answer may have extended it. */
         if (lease != NULL && event->verb == PAWLI_VERB_RENEW && event->code == PAWL_UNKNOWN)
             lease->is_expiry_known = false;
-        if (lease == NULL || event->verb == 0 || event->code != PAWL_OK)
+        if (lease == NULL || event->code != PAWL_OK)
             continue;
         switch (event->verb) {
         case PAWLI_VERB_CLAIM:
@@ -140,7 +141,8 @@ static void walk_calls(struct view *view)
 /* Expiries are looked at last: a settle that was under way at the time explains more. */
 static void walk_reaps(struct view *view)
 {
-    for (struct check_event *event = view->job->first; event != NULL; event = event->next) {
+    for (struct check_event *event = view->job->first_call; event != NULL;
+         event = event->next_call) {
         struct check_lease *lease = event->lease;
         if (event->verb != PAWLI_VERB_REAP || event->code != PAWL_OK || lease == NULL)
             continue;
@@ -319,8 +321,9 @@ static bool walk_job(struct check_book *book, struct check_job *job)
     for (struct check_lease *lease = job->leases; lease != NULL; lease = lease->next)
         view.leases[i++] = lease;
     qsort(view.leases, view.leases_count, sizeof(struct check_lease *), by_version);
-    if (job->before != NULL && book->prunes == 0 && job->first != NULL)
-        wrong(&view, CHECK_C24, job->first, "accepted %" PRId64 " times, though the job exists", 2);
+    if (job->before != NULL && book->prunes == 0 && job->first_call != NULL)
+        wrong(&view, CHECK_C24, job->first_call,
+              "accepted %" PRId64 " times, though the job exists", 2);
     walk_calls(&view);
     walk_reaps(&view);
     if (view.leases_count > 0)

@@ -338,10 +338,8 @@ static bool walk_job(struct check_book *book, struct check_job *job, struct chec
         .rows_size = rows_size,
     };
     int64_t ready_us = CHECK_NEVER_US;
-    for (const struct check_event *event = job->first; event != NULL && !job->is_wrong;
-         event = event->next) {
-        if (event->verb == 0)
-            continue;
+    for (const struct check_event *event = job->first_call; event != NULL && !job->is_wrong;
+         event = event->next_call) {
         check_wheres(&model, event->seq);
         bool was_ready = model.is_enqueued && model.state == PAWL_READY;
         walk_call(&model, event);
@@ -374,8 +372,8 @@ bool check_store(struct check_book *book)
     for (const struct check_where *where = book->wheres; where != NULL; where = where->next)
         wheres++;
     for (const struct check_job *job = book->jobs; job != NULL; job = job->next) {
-        if (job->events_count > most)
-            most = job->events_count;
+        if (job->calls_count > most)
+            most = job->calls_count;
     }
     /* Each record about a job, and each change by filter, leaves two rows at the most: an expiry or
      * a missed deadline before it, and its own. */

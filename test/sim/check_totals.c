@@ -66,7 +66,8 @@ static void report_digest(struct check_book *book, uint64_t digest)
 {
     const struct check_event *first = NULL;
     for (const struct check_job *job = book->jobs; job != NULL; job = job->next) {
-        for (const struct check_event *event = job->first; event != NULL; event = event->next) {
+        for (const struct check_event *event = job->first_call; event != NULL;
+             event = event->next_call) {
             if (event->verb != PAWLI_VERB_CLAIM || event->digest != digest)
                 continue;
             if (first != NULL) {

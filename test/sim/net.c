@@ -238,6 +238,8 @@ static void reply(struct sim_world *world, struct sim_call *call)
 /* The request has arrived: it runs now, whatever its caller believes. */
 static void on_arrival(struct sim_world *world, const struct sim_event *event)
 {
+    /* All of them say that nothing was done. */
+    static const pawl_code refusals[] = {PAWL_DOWN, PAWL_DOWN, PAWL_NO_MEMORY, PAWL_BROKEN};
     struct sim_call *call = world->net.calls[event->what];
     bool is_lost = is_cut(world, call) || (call->is_held_up && !world->is_chaos);
     if (is_lost) {
@@ -245,7 +247,7 @@ static void on_arrival(struct sim_world *world, const struct sim_event *event)
         sim_net_time_out(world, call);
     } else if (world->is_store_down) {
         sim_tally(&world->tallies, SIM_TALLY_REFUSED_DOWN);
-        call->code = PAWL_DOWN;
+        call->code = refusals[sim_between(&world->wire, 0, 3)];
         reply(world, call);
     } else {
         if (call->is_answered)
