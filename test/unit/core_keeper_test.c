@@ -252,7 +252,7 @@ static void test_mine_knows_and_gives_back(void **state)
     fail_msg("a lost claim may still run, and nobody asked again");
 }
 
-/* A shutdown that comes between the adoption and its confirmation: confirmed first, then given back. */
+/* A shutdown between the adoption and its confirmation: confirmed first, then given back. */
 static void test_shutdown_of_an_adopted_lease(void **state)
 {
     struct desk *desk = *state;
