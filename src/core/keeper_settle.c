@@ -175,8 +175,8 @@ static enum pawli_why why_over(const struct hold *hold, pawl_code code)
 }
 
 /*
- * The call as a whole went wrong: what it carried is sent again. Where it was refused as invalid, each
- * goes by itself, so that only the one that spoils it is dropped.
+ * The call as a whole went wrong: what it carried is sent again. Where it was refused as invalid,
+ * each goes by itself, so that only the one that spoils it is dropped.
  */
 static void send_again(struct pawli_keeper *keeper, struct hold_list *sent, struct hold_list *to,
                        pawl_code code)
