@@ -494,8 +494,10 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_mine(pawl_store *store, const char *worker
 
 typedef struct pawl_renew_row {
     pawl_lease lease;
-    int64_t lease_ms;  /* PAWL_DEFAULT: the queue's, as it is now */
-    bool is_unstarted; /* the holder has not begun: the execution timeout counts from now */
+    int64_t lease_ms; /* PAWL_DEFAULT: the queue's, as it is now */
+    /* The holder has not begun: the execution timeout counts from now. Ignored once a renewal
+     * without it was accepted; refused (TIMEOUT) from the claim + the timeout + two leases on. */
+    bool is_unstarted;
 } pawl_renew_row;
 
 typedef struct pawl_renewed {

@@ -49,6 +49,7 @@ static void dump_entry(FILE *out, const struct entry *entry)
     fprintf(out, " worker=%s claimed=%lld expires=%lld until=%lld lease=%lld timeout=%lld mark=%d",
             job->worker, LL(job->claimed_at.us), LL(job->expires_at.us), LL(job->run_until.us),
             LL(job->lease_ms), LL(job->timeout_ms), job->is_cancel_asked);
+    fprintf(out, " started=%d unstarted=%lld", job->is_started, LL(job->unstarted_until.us));
     fprintf(out, " own=%lld/%lld/%lld/%lld place=%d/%d/%lld/%lld/%d shelf=%d deadline=%lld key=%d",
             LL(entry->max_retries), LL(entry->timeout_ms), LL(entry->backoff_base_ms),
             LL(entry->backoff_max_ms), entry->priority, entry->rank, LL(entry->timed_us),

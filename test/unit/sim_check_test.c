@@ -742,6 +742,46 @@ static void c23_past_timeout(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+static void bend_unstarted(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->is_unstarted = true;
+}
+
+/* RES-6: what has started does not become unstarted. */
+static void c23_unstarted_again(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    for (int i = 0; i < 3; i++) {
+        tale_pass(t, TALE_LEASE_MS - 1);
+        t->bend = i > 0 ? bend_unstarted : NULL;
+        tale_renew(t, A, 0);
+    }
+    tale_pass(t, 3);
+    t->row_code = is_bad ? PAWL_OK : PAWL_TIMEOUT;
+    t->bend = bend_unstarted;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+/* RES-6: nor is it unstarted for ever. */
+static void c23_unstarted_for_ever(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    for (int i = 0; i < 5; i++) {
+        tale_pass(t, TALE_LEASE_MS - 1);
+        t->bend = bend_unstarted;
+        tale_renew(t, A, 0);
+    }
+    tale_pass(t, 5);
+    t->row_code = is_bad ? PAWL_OK : PAWL_TIMEOUT;
+    t->bend = bend_unstarted;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
 static void c23_timeout_early(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -872,6 +912,8 @@ static const struct story stories[] = {
     STORY(C22, c22_mine),
     STORY(C23, c23_shortened),
     STORY(C23, c23_past_timeout),
+    STORY(C23, c23_unstarted_again),
+    STORY(C23, c23_unstarted_for_ever),
     STORY(C23, c23_timeout_early),
     STORY(C23, c23_past_cancel),
     STORY(C24, c24_again),
