@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "core/backoff.h"
 #include "core/mutant.h"
+#include "core/token.h"
 
 #include <assert.h>
 #include <string.h>
@@ -106,15 +107,6 @@ bool pawli_job_is_leased(const struct pawli_job *job, pawl_wall now)
     return job->state == PAWL_IN_FLIGHT && pawli_wall_is_before(now, job->expires_at);
 }
 
-/* Takes as long for a token that is wrong in its first byte as for one wrong in its last. */
-static bool is_same_token(const pawl_token *a, const pawl_token *b)
-{
-    volatile uint8_t difference = 0;
-    for (size_t i = 0; i < sizeof(a->bytes); i++)
-        difference = (uint8_t)(difference | (a->bytes[i] ^ b->bytes[i]));
-    return difference == 0;
-}
-
 /* Whether the change comes from the holder of a valid lease: token, worker, version and expiry. */
 static bool is_from_holder(const struct pawli_job *job, const struct pawli_change *change)
 {
@@ -122,7 +114,7 @@ static bool is_from_holder(const struct pawli_job *job, const struct pawli_chang
 
     if (PAWLI_MUTANT(PAWLI_MUTANT_RELEASE_STALE) && change->event == PAWLI_EVENT_RELEASE)
         return true;
-    bool is_token_right = is_same_token(&job->token, &change->token);
+    bool is_token_right = pawli_token_is_equal(&job->token, &change->token);
     bool is_version_right = job->lease_version == change->version;
     bool is_valid = pawli_job_is_leased(job, change->now);
     if (PAWLI_MUTANT(PAWLI_MUTANT_TOKEN_UNCHECKED))
