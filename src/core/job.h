@@ -113,7 +113,7 @@ enum pawli_event pawli_event_of(pawl_settle_action action);
 
 /*
  * Whether a ledger row is what settling with `action` left behind, so that a repeated settle can be
- * answered OK. The row must already be of the same job, lease version and worker.
+ * answered OK. The row must already be of the same job, lease version, worker and token.
  */
 bool pawli_job_is_replay(pawl_settle_action action, const struct pawli_ledger_row *row);
 

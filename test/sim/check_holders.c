@@ -251,7 +251,8 @@ static void settled_first(struct check_model *model, const struct check_event *e
 /* Whether a settle repeats one that was accepted. Cancelled jobs fail whatever was asked. */
 static bool is_replay(const struct check_lease *lease, const struct check_event *event)
 {
-    if (lease == NULL || lease->holder != event->by)
+    if (lease == NULL || lease->holder != event->by || lease->grant == NULL ||
+        lease->grant->digest != event->digest)
         return false;
     if (lease->is_ended_cancelled && event->action != PAWL_SUCCEED)
         return lease->end == CHECK_SETTLED || lease->end == CHECK_RELEASED;

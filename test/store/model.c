@@ -414,13 +414,13 @@ static const char *check_replay(struct model *model, const struct model_job *job
     for (size_t i = 0; i < job->rows_count; i++) {
         const struct model_row *found = &job->rows[i];
         if (found->lease_version != row->lease.version || found->lease_version == 0 ||
-            found->ended_by != PAWL_ENDED_BY_HOLDER || strcmp(found->worker, worker) != 0)
+            found->ended_by != PAWL_ENDED_BY_HOLDER || strcmp(found->worker, worker) != 0 ||
+            !is_same_token(&found->token, &row->lease.token))
             continue;
-        /* A ledger keeps no token, and does not tell by which action a marked job was ended. */
-        bool is_token_right = is_same_token(&found->token, &row->lease.token);
+        /* A ledger does not tell by which action a marked job was ended. */
         bool is_cancelled = found->reason == PAWL_REASON_CANCELLED && row->action != PAWL_SUCCEED;
         bool is_same = found->is_settle && found->action == row->action;
-        bool is_open = (is_same && !is_token_right) || (is_cancelled && !is_same);
+        bool is_open = is_cancelled && !is_same;
         if (is_open && answer->code == PAWL_STALE)
             return NULL;
         if (!is_same && !is_open)

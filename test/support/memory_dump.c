@@ -31,6 +31,7 @@ static void dump_row(FILE *out, const struct entry *entry, int64_t i)
             LL(i + 1), LL(row->job_version), LL(row->started_at.us), LL(row->finished_at.us),
             row->outcome, row->reason, row->ended_by,
             row->holder != NULL ? row->holder->name : "-");
+    fprintf(out, " digest=%llx", (unsigned long long)row->token_digest);
     if (row->error != NULL)
         fprintf(out, " error=%s|%s", row->error->chars, row->error->chars + row->error->text_at);
     fprintf(out, "\n");

@@ -28,11 +28,13 @@ static void every_bit_of_a_token_counts(void **state)
     pawl_token token = some_token();
     pawl_token same = token;
     assert_true(pawli_token_is_equal(&token, &same));
+    assert_true(pawli_token_digest(&token) == pawli_token_digest(&same));
     for (size_t i = 0; i < 8 * sizeof(token.bytes); i++) {
         pawl_token other = token;
         other.bytes[i / 8] ^= (uint8_t)(1u << i % 8);
         assert_false(pawli_token_is_equal(&token, &other));
         assert_false(pawli_token_is_equal(&other, &token));
+        assert_true(pawli_token_digest(&token) != pawli_token_digest(&other));
     }
 }
 

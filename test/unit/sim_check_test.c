@@ -102,6 +102,18 @@ static void c3_renew_token(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+/* Q-STALE: a repeated settle shows the token, too. */
+static void c3_replay_token(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_RETRY, PAWL_DEFAULT);
+    t->row_code = is_bad ? PAWL_OK : PAWL_STALE;
+    t->bend = bend_digest;
+    tale_settle_again(t, A, 0, PAWL_RETRY);
+    tale_cancel(t, 0);
+}
+
 static void c3_release_worker(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -857,6 +869,7 @@ static const struct story stories[] = {
     STORY(C2, c2_two_leases),
     STORY(C3, c3_settle_expired),
     STORY(C3, c3_renew_token),
+    STORY(C3, c3_replay_token),
     STORY(C3, c3_release_worker),
     STORY(C3, c3_settle_version),
     STORY(C3, c3_replay_other),
