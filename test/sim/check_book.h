@@ -142,6 +142,8 @@ struct check_lease {
     int64_t expires_at_latest_us; /* the same, with all the drift there may be */
     uint32_t extended_seq;        /* of the claim or renewal that set it */
     int64_t run_until_us;
+    int64_t unstarted_until_us;        /* renewals as unstarted are refused from here on */
+    bool is_started;                   /* a renewal as started was accepted */
     const struct check_event *renewed; /* loose: the last renewal that was accepted */
     bool is_expiry_known;              /* loose: no renewal went without an answer */
     bool is_in_ledger;                 /* loose: its row was found */

@@ -145,6 +145,8 @@ static void claimed(struct check_model *model, const struct check_event *event)
     check_enter(model, PAWL_IN_FLIGHT, model->reason, event->seq);
     check_extend(model->book, lease, event, event->u.grant.expires_us);
     lease->run_until_us = event->u.grant.run_until_us;
+    lease->unstarted_until_us = plus(lease->run_until_us, ms_to_us(2 * event->u.grant.lease_ms));
+    lease->is_started = false;
 }
 
 static void shown_as_mine(struct check_model *model, const struct check_event *event)
