@@ -15,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEASE_UNSEEN_MS 30000 /* until a lease was seen, they are thought to be this long */
-#define TABLE_PARTS     3     /* as many again for settles that lag, and for strays: see room() */
+#define LEASE_UNSEEN_MS  30000 /* until a lease was seen, they are thought to be this long */
+#define DRAIN_GRACE_PART 4     /* of a shutdown, this part at most is grace */
+#define TABLE_PARTS      3     /* as many again for settles that lag, and for strays: see room() */
 
 /* ---------------------------------------------------------------- life */
 
@@ -192,14 +193,22 @@ static bool signal_next(struct pawli_keeper *keeper, struct pawli_action *ret_ac
     return true;
 }
 
-/* Whether so much of the lease, or of the execution timeout, has passed that a renewal must come
- * first. */
+static bool has_passed(const struct pawli_keeper *keeper, pawl_mono from, int64_t ms)
+{
+    return !pawli_mono_is_before(keeper->now, pawli_mono_add_ms(from, ms));
+}
+
+/*
+ * Whether so much of the lease, or of the execution timeout, has passed that a renewal must come
+ * first. Not for the timeout's sake where one has come just now: a timeout that is shorter than the
+ * way to the store is the job's own misfortune, and must end as one.
+ */
 static bool is_worn(const struct pawli_keeper *keeper, const struct hold *hold)
 {
-    pawl_mono beat_failed = pawli_mono_add_ms(hold->lease_from, 2 * hold->interval_ms);
-    pawl_mono half_run = pawli_mono_add_ms(hold->run_from, hold->timeout_ms / 2);
-    return !pawli_mono_is_before(keeper->now, beat_failed) ||
-           !pawli_mono_is_before(keeper->now, half_run);
+    if (has_passed(keeper, hold->lease_from, 2 * hold->interval_ms))
+        return true;
+    return has_passed(keeper, hold->run_from, hold->timeout_ms / 2) &&
+           has_passed(keeper, hold->refreshed_at, hold->interval_ms / 2);
 }
 
 static bool start_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
@@ -211,8 +220,9 @@ static bool start_next(struct pawli_keeper *keeper, struct pawli_action *ret_act
         if (PAWLI_MUTANT(PAWLI_MUTANT_START_AT_RISK) || !is_worn(keeper, hold))
             break;
         hold->must_confirm = true;
-        hold->beat_at = keeper->now;
         pawli_hold_place(keeper, hold);
+        if (hold->beat_in == NULL)
+            pawli_hold_move_beat(hold, &keeper->beats);
         pawli_hold_rearm(keeper, hold);
     }
     if (hold == NULL)
@@ -245,7 +255,12 @@ void pawli_keeper_on_shutdown(struct pawli_keeper *keeper, pawl_mono now, int64_
     pawli_keeper_look(keeper, now);
     keeper->is_draining = true;
     keeper->stop_by = pawli_mono_min(keeper->stop_by, pawli_mono_add_ms(keeper->now, timeout_ms));
-    keeper->drain_abort_at = pawli_mono_add_ms(keeper->stop_by, -keeper->settings.grace_ms);
+    /* The grace period is a part of the time, and never all of it: what runs gets time to finish. */
+    int64_t left_ms = pawli_mono_diff_ms(keeper->now, keeper->stop_by);
+    int64_t grace_ms = keeper->settings.grace_ms;
+    if (grace_ms > left_ms / DRAIN_GRACE_PART)
+        grace_ms = left_ms / DRAIN_GRACE_PART;
+    keeper->drain_abort_at = pawli_mono_add_ms(keeper->stop_by, -grace_ms);
     keeper->is_abort_due = true;
     for (size_t i = 0; i < keeper->holds_count; i++) {
         struct hold *hold = &keeper->holds[i];
@@ -302,9 +317,12 @@ bool pawli_keeper_next(struct pawli_keeper *keeper, pawl_mono now, struct pawli_
         return true;
     if (stop_next(keeper, ret_action))
         return true;
-    return pawli_beat_next(keeper, ret_action) || pawli_settle_next(keeper, ret_action) ||
-           pawli_release_next(keeper, ret_action) || start_next(keeper, ret_action) ||
-           pawli_mine_next(keeper, ret_action) || pawli_claim_next(keeper, ret_action);
+    if (pawli_beat_next(keeper, ret_action) || pawli_settle_next(keeper, ret_action) ||
+        pawli_release_next(keeper, ret_action) || start_next(keeper, ret_action))
+        return true;
+    /* What could not start for want of a fresh lease asks for one now. */
+    return pawli_beat_next(keeper, ret_action) || pawli_mine_next(keeper, ret_action) ||
+           pawli_claim_next(keeper, ret_action);
 }
 
 pawl_mono pawli_keeper_deadline(const struct pawli_keeper *keeper)
@@ -374,4 +392,7 @@ void pawli_keeper_on_settings(struct pawli_keeper *keeper, pawl_mono now,
         keeper->settings.parallel_max = table;
     if (keeper->settings.parallel_max + keeper->settings.buffer_max > table)
         keeper->settings.buffer_max = table - keeper->settings.parallel_max;
+    pawl_mono poll_at = pawli_mono_add_ms(keeper->now, keeper->settings.poll_ms);
+    if (keeper->claim_why == PAWLI_WHY_POLL)
+        keeper->claim_at = pawli_mono_min(keeper->claim_at, poll_at);
 }

@@ -219,7 +219,8 @@ void pawli_keeper_on_released(struct pawli_keeper *keeper, pawl_mono now, uint64
 
 /*
  * A call as a whole was not answered with PAWL_OK. PAWL_UNKNOWN: it may have been done. Anything
- * else: it was not. A PAWL_INVALID settle or release is dropped, since repeating it cannot help.
+ * else: it was not. Where it was PAWL_INVALID, each settle or release of it is sent by itself, and
+ * dropped if that is invalid again.
  */
 void pawli_keeper_on_call_failed(struct pawli_keeper *keeper, pawl_mono now, uint64_t request,
                                  pawl_code code);
@@ -256,8 +257,8 @@ void pawli_keeper_on_settings(struct pawli_keeper *keeper, pawl_mono now,
 
 /*
  * Shut down within `timeout_ms`: claim nothing more, release what has not started, let the rest
- * finish; abort what still runs one grace period before the time is up; be STOPPED by then at the
- * latest. A second call can only shorten it.
+ * finish; abort what still runs one grace period before the time is up (a quarter of the time at
+ * most); be STOPPED by then at the latest. A second call can only shorten it.
  */
 void pawli_keeper_on_shutdown(struct pawli_keeper *keeper, pawl_mono now, int64_t timeout_ms);
 

@@ -17,6 +17,22 @@ static bool is_unstarted(const struct hold *hold)
     return hold->state == HOLD_BUFFERED || hold->state == HOLD_RETURNING;
 }
 
+/*
+ * Half the shortest interval of all that is held: a call that hangs leaves time for another try of
+ * every beat (RES-10), also of those that wait for this call to end.
+ */
+static int64_t call_timeout_ms(const struct pawli_keeper *keeper)
+{
+    int64_t call_ms = keeper->settings.call_timeout_ms;
+    for (size_t i = 0; i < keeper->holds_count; i++) {
+        const struct hold *hold = &keeper->holds[i];
+        bool is_held = hold->state != HOLD_FREE && hold->state != HOLD_OVER;
+        if (is_held && hold->interval_ms / 2 < call_ms)
+            call_ms = hold->interval_ms / 2;
+    }
+    return call_ms > 0 ? call_ms : 1;
+}
+
 bool pawli_beat_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
 {
     struct hold *first = TAILQ_FIRST(&keeper->beats);
@@ -27,16 +43,11 @@ bool pawli_beat_next(struct pawli_keeper *keeper, struct pawli_action *ret_actio
     if (max > keeper->action_items_max)
         max = keeper->action_items_max;
     size_t count = 0;
-    int64_t call_ms = keeper->settings.call_timeout_ms;
     enum pawli_why why = first->must_confirm ? PAWLI_WHY_ADOPT : PAWLI_WHY_BEAT;
     struct hold *hold = NULL;
     while (count < max && (hold = TAILQ_FIRST(&keeper->beats)) != NULL) {
         pawli_hold_move_beat(hold, &keeper->beats_sent);
         hold->is_beat_unstarted = is_unstarted(hold);
-        /* Half an interval at most, so that a call which hangs leaves time for another try: RES-10.
-         */
-        if (hold->interval_ms / 2 < call_ms)
-            call_ms = hold->interval_ms / 2;
         keeper->action_items[count++] = (struct pawli_action_item){
             .slot = {hold->index, hold->generation},
             .lease = hold->lease,
@@ -47,7 +58,7 @@ bool pawli_beat_next(struct pawli_keeper *keeper, struct pawli_action *ret_actio
     pawli_call_open(keeper, &keeper->renew, ret_action);
     ret_action->kind = PAWLI_ACTION_RENEW;
     ret_action->why = why;
-    ret_action->deadline = pawli_mono_add_ms(keeper->now, call_ms > 0 ? call_ms : 1);
+    ret_action->deadline = pawli_mono_add_ms(keeper->now, call_timeout_ms(keeper));
     ret_action->items = keeper->action_items;
     ret_action->items_count = count;
     return true;
@@ -60,8 +71,10 @@ static void beat_ok(struct pawli_keeper *keeper, struct hold *hold, int64_t leas
         return; /* too late: its work has been told to stop (K2) */
     pawli_hold_confirm(keeper, hold, keeper->renew.sent_at,
                        lease_ms > 0 ? lease_ms : hold->lease_ms);
-    if (hold->is_beat_unstarted)
+    if (hold->is_beat_unstarted) {
         hold->run_from = keeper->renew.sent_at;
+        hold->refreshed_at = keeper->now;
+    }
     hold->must_confirm = false;
     hold->is_adopted = false;
     if (hold->state == HOLD_BUFFERED && hold->confirm_why != PAWLI_WHY_NONE)

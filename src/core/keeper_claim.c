@@ -237,8 +237,8 @@ static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
 }
 
 /*
- * The answer may be older than a settle of ours: only a renewal shows that the lease stands (K5). So
- * even what is to be given back is confirmed first.
+ * The answer may be older than a settle of ours: only a renewal shows that the lease stands (K5).
+ * So even what is to be given back is confirmed first.
  */
 static struct pawli_slot adopt(struct pawli_keeper *keeper, const struct pawli_grant *grant)
 {

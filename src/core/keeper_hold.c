@@ -258,6 +258,10 @@ void pawli_hold_end(struct pawli_keeper *keeper, struct hold *hold)
     hold->state = HOLD_ENDED;
     hold->ended_at = keeper->now;
     pawli_hold_move(hold, &keeper->settles);
+    if (!hold->is_beat_owed) { /* it cannot wait for company: its lease is not renewed any more */
+        TAILQ_REMOVE(&keeper->settles, hold, place);
+        TAILQ_INSERT_HEAD(&keeper->settles, hold, place);
+    }
     keeper->running--;
     keeper->settling++;
     pawli_hold_rearm(keeper, hold);
@@ -278,7 +282,9 @@ void pawli_hold_return(struct pawli_keeper *keeper, struct hold *hold, enum pawl
 static bool is_burnt_by(const struct hold *hold, enum pawli_why why)
 {
     bool is_started = hold->state == HOLD_RUNNING || hold->state == HOLD_ENDED;
-    return is_started && why != PAWLI_WHY_SETTLED && why != PAWLI_WHY_SETTLED_BY_HANDLER;
+    bool is_ended = why == PAWLI_WHY_SETTLED || why == PAWLI_WHY_SETTLED_BY_HANDLER ||
+                    why == PAWLI_WHY_FENCED || why == PAWLI_WHY_LEASE_LOST;
+    return is_started && !is_ended;
 }
 
 void pawli_hold_over(struct pawli_keeper *keeper, struct hold *hold, enum pawli_why why)

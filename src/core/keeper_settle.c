@@ -14,6 +14,14 @@
 
 /* ---------------------------------------------------------------- a handler has ended */
 
+/* A delay that the store will take: one bad answer of a handler must not spoil a whole batch. */
+static int64_t bounded_delay(int64_t delay_ms)
+{
+    if (delay_ms < 0)
+        return 0;
+    return delay_ms < PAWL_DURATION_MAX_MS ? delay_ms : PAWL_DURATION_MAX_MS;
+}
+
 /* What to settle, given why the handler may have been told to stop. */
 static struct pawli_action_item outcome_of(const struct hold *hold, struct pawli_ended ended)
 {
@@ -32,14 +40,15 @@ static struct pawli_action_item outcome_of(const struct hold *hold, struct pawli
         item.action = PAWL_FAIL;
     } else if (ended.result == PAWLI_RESULT_SNOOZE) {
         item.action = PAWL_SNOOZE;
-        item.delay_ms = ended.delay_ms;
+        item.delay_ms = bounded_delay(ended.delay_ms);
     } else if (is_stopping) {
         item.action = PAWL_SNOOZE; /* it failed because we stopped it: that uses no retry */
         item.reason = PAWL_REASON_SHUTDOWN;
         item.delay_ms = 0;
     } else {
         item.action = PAWL_RETRY;
-        item.delay_ms = ended.delay_ms;
+        if (ended.delay_ms != PAWL_DEFAULT)
+            item.delay_ms = bounded_delay(ended.delay_ms);
     }
     return item;
 }
@@ -76,7 +85,11 @@ static size_t take_items(struct pawli_keeper *keeper, struct hold_list *from, st
     struct hold *hold = NULL;
     if (max > keeper->action_items_max)
         max = keeper->action_items_max;
+    if (TAILQ_FIRST(from) != NULL && TAILQ_FIRST(from)->is_alone)
+        max = 1;
     while (count < max && (hold = TAILQ_FIRST(from)) != NULL) {
+        if (count > 0 && hold->is_alone)
+            break;
         pawli_hold_move(hold, to);
         struct pawli_action_item *item = &keeper->action_items[count++];
         if (hold->state == HOLD_ENDED)
@@ -96,7 +109,7 @@ static pawl_mono settles_due(const struct pawli_keeper *keeper)
         return PAWLI_MONO_NEVER;
     pawl_mono due = first->ended_at;
     bool is_full = keeper->settling >= (size_t)keeper->settings.settle_batch_max;
-    if (!is_full && !keeper->is_draining)
+    if (!is_full && !keeper->is_draining && first->is_beat_owed)
         due = pawli_mono_add_ms(due, keeper->settings.settle_linger_ms);
     return pawli_mono_is_before(due, keeper->settle.retry_at) ? keeper->settle.retry_at : due;
 }
@@ -161,24 +174,27 @@ static enum pawli_why why_over(const struct hold *hold, pawl_code code)
     return PAWLI_WHY_REFUSED;
 }
 
-/* The call as a whole went wrong: what it carried is sent again, or dropped where that cannot help.
+/*
+ * The call as a whole went wrong: what it carried is sent again. Where it was refused as invalid, each
+ * goes by itself, so that only the one that spoils it is dropped.
  */
 static void send_again(struct pawli_keeper *keeper, struct hold_list *sent, struct hold_list *to,
                        pawl_code code)
 {
-    struct hold *hold = NULL;
+    struct hold *hold = TAILQ_FIRST(sent);
+    bool is_single = hold != NULL && TAILQ_NEXT(hold, place) == NULL;
     while ((hold = TAILQ_FIRST(sent)) != NULL) {
-        if (code == PAWL_INVALID) {
+        bool is_mutant_done = PAWLI_MUTANT(PAWLI_MUTANT_UNKNOWN_IS_DONE) && code == PAWL_UNKNOWN &&
+                              hold->state == HOLD_ENDED;
+        if (code == PAWL_INVALID && is_single) {
             pawli_hold_over(keeper, hold, PAWLI_WHY_REFUSED);
-            continue;
-        }
-        if (PAWLI_MUTANT(PAWLI_MUTANT_UNKNOWN_IS_DONE) && code == PAWL_UNKNOWN &&
-            hold->state == HOLD_ENDED) {
+        } else if (is_mutant_done) {
             pawli_hold_over(keeper, hold, PAWLI_WHY_SETTLED);
-            continue;
+        } else {
+            hold->is_alone = hold->is_alone || code == PAWL_INVALID;
+            hold->is_repeat = hold->is_repeat || code == PAWL_UNKNOWN;
+            pawli_hold_move(hold, to);
         }
-        hold->is_repeat = hold->is_repeat || code == PAWL_UNKNOWN;
-        pawli_hold_move(hold, to);
     }
 }
 
@@ -217,14 +233,23 @@ void pawli_keeper_on_released(struct pawli_keeper *keeper, pawl_mono now, uint64
     answer(keeper, verdicts, verdicts_count, &keeper->releases_sent, &keeper->releases);
 }
 
+/* The store is there where it calls something invalid: no need to wait. */
+static void call_failed(struct pawli_keeper *keeper, struct call *call, pawl_code code)
+{
+    if (code == PAWL_INVALID)
+        pawli_call_answered(call);
+    else
+        pawli_call_failed(keeper, call);
+}
+
 void pawli_settle_failed(struct pawli_keeper *keeper, pawl_code code)
 {
-    pawli_call_failed(keeper, &keeper->settle);
+    call_failed(keeper, &keeper->settle, code);
     send_again(keeper, &keeper->settles_sent, &keeper->settles, code);
 }
 
 void pawli_release_failed(struct pawli_keeper *keeper, pawl_code code)
 {
-    pawli_call_failed(keeper, &keeper->release);
+    call_failed(keeper, &keeper->release, code);
     send_again(keeper, &keeper->releases_sent, &keeper->releases, code);
 }

@@ -48,7 +48,8 @@ struct hold {
     bool must_confirm;      /* may not start before a renewal has been confirmed: K5 */
 
     int64_t timeout_ms;
-    pawl_mono run_from; /* the execution timeout counts from here */
+    pawl_mono run_from;     /* the execution timeout counts from here */
+    pawl_mono refreshed_at; /* when the last confirmation was learned of, before it started */
     pawl_mono held_since;
     bool is_adopted; /* learned of by asking, and not confirmed yet: K5 */
     enum pawli_why
@@ -63,6 +64,7 @@ struct hold {
     struct pawli_action_item outcome; /* what to settle */
     pawl_mono ended_at;
     bool is_repeat; /* an earlier settle or release of it may have been done */
+    bool is_alone;  /* it was in a call that was refused as a whole: send it by itself */
 
     enum hold_signal signal;
     pawl_mono alarm; /* when to look at it again */
@@ -108,9 +110,8 @@ struct pawli_keeper {
     struct hold **heap; /* alarms of all that is neither free nor over, earliest first */
     size_t heap_count;
     struct hold_list free, startable, waiting;
-    struct hold_list settles, settles_sent, releases,
-        releases_sent; /* ..._sent: in the outstanding call */
-    struct hold_list beats, beats_sent;
+    struct hold_list settles, releases, beats;
+    struct hold_list settles_sent, releases_sent, beats_sent; /* in the outstanding call */
     struct hold_list signals;
     size_t free_count, buffered, running, settling, releasing;
 

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * story.h - pairs of histories for tests of the checker: a promise kept, and the same promise broken.
+ * story.h - pairs of histories for tests of the checker: a promise kept, and the same promise
+ * broken.
  */
 #ifndef PAWLI_TEST_STORY_H
 #define PAWLI_TEST_STORY_H

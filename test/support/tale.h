@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * tale.h - histories made by hand, for tests of the checker. A tale keeps a small store in its head,
- * just enough to fill in what each answer must say; a test bends one answer, or leaves one out, to
- * break one promise.
+ * tale.h - histories made by hand, for tests of the checker. A tale keeps a small store in its
+ * head, just enough to fill in what each answer must say; a test bends one answer, or leaves one
+ * out, to break one promise.
  *
- * Time stands still unless it is told to pass. Leases are of TALE_LEASE_MS, so a heartbeat falls due
- * every TALE_BEAT_MS and has failed after twice that.
+ * Time stands still unless it is told to pass. Leases are of TALE_LEASE_MS, so a heartbeat falls
+ * due every TALE_BEAT_MS and has failed after twice that.
  */
 #ifndef PAWLI_TEST_TALE_H
 #define PAWLI_TEST_TALE_H

@@ -252,7 +252,7 @@ static void test_mine_knows_and_gives_back(void **state)
     fail_msg("a lost claim may still run, and nobody asked again");
 }
 
-/* A shutdown that comes between the adoption and its confirmation: confirmed first, then given back. */
+/* A shutdown between the adoption and its confirmation: confirmed first, then given back. */
 static void test_shutdown_of_an_adopted_lease(void **state)
 {
     struct desk *desk = *state;
@@ -369,6 +369,24 @@ static void test_kill_before_the_lease_ends(void **state)
     desk_does(desk, "give_up:abort_ignored 0");
     desk_ended(desk, 0, PAWLI_RESULT_DONE);
     desk_does(desk, "over:beat_failed 0");
+}
+
+/* RES-10: a renewal of a long lease that hangs leaves a short one time for tries of its own. */
+static void test_long_and_short_leases(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.call_timeout_ms = 5000;
+    desk->lease_ms = 100000;
+    desk->timeout_ms = 1000000;
+    desk_running(state, 1);
+    desk_turn(desk, 23500);
+    desk_does(desk, "claim:poll 3");
+    desk->lease_ms = 4000;
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 1");
+    desk_turn(desk, 500);
+    desk_does(desk, "renew:beat 0"); /* of the long lease; the short one's beat is due in 500 ms */
+    assert_int_equal(500, pawli_mono_diff_ms(desk->now, desk->renew_deadline));
 }
 
 /* K8: a refused renewal ends that job and no other. */
@@ -541,6 +559,23 @@ static void test_timeout_counts_from_the_start(void **state)
     desk_does(desk, "abort:timeout 1; renew:beat 0");
 }
 
+/* A timeout shorter than the way to the store: one renewal, a start, and the timeout ends it. */
+static void test_timeout_shorter_than_the_round_trip(void **state)
+{
+    struct desk *desk = *state;
+    desk->timeout_ms = 100;
+    desk_open(desk, NULL, 1);
+    desk_does(desk, "claim:poll 4");
+    desk_turn(desk, 120);
+    desk_claimed(desk, 1);
+    desk_does(desk, "renew:adopt 0*");
+    desk_turn(desk, 120);
+    desk_renewed(desk, PAWL_OK);
+    desk_does(desk, "start 0; abort:timeout 0");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=retry/timeout");
+}
+
 /* RES-13: renew answers CANCELLED: the worker stops, and says so; a job that was done all the same
  * is done. */
 static void test_cancelled(void **state)
@@ -552,7 +587,7 @@ static void test_cancelled(void **state)
     desk_does(desk, "abort:cancelled 0; abort:cancelled 1");
     desk_ended(desk, 0, PAWLI_RESULT_RETRY);
     desk_ended(desk, 1, PAWLI_RESULT_DONE);
-    desk_does(desk, "settle:ended 0=fail/cancelled 1=succeed");
+    desk_does(desk, "settle:ended 1=succeed 0=fail/cancelled");
 }
 
 /* A job that is cancelled before it has started is given back, which ends it. */
@@ -642,6 +677,46 @@ static void test_settle_refused(void **state)
     desk_does(desk, "settle:ended 1=succeed");
     desk_failed(desk, desk->settle, PAWL_INVALID);
     desk_does(desk, "over:refused 1");
+}
+
+/* One row that the store calls invalid costs no other its settle; a bad delay is no such row. */
+static void test_one_bad_settle(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.parallel_max = 3;
+    desk_open(desk, NULL, 1);
+    desk_does(desk, "claim:poll 5");
+    desk_claimed(desk, 3);
+    desk_does(desk, "start 0; start 1; start 2");
+    struct pawli_ended bad = {PAWLI_RESULT_SNOOZE, -1};
+    pawli_keeper_on_ended(desk->keeper, desk->now, desk->slots[0], bad);
+    desk_ended(desk, 1, PAWLI_RESULT_DONE);
+    desk_ended(desk, 2, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=snooze+0 1=succeed 2=succeed");
+    desk_failed(desk, desk->settle, PAWL_INVALID);
+    desk_does(desk, "settle:ended 0=snooze+0");
+    desk_failed(desk, desk->settle, PAWL_INVALID);
+    desk_does(desk, "over:refused 0; settle:ended 1=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 1; settle:ended 2=succeed");
+}
+
+/* What is not renewed any more does not wait for company. */
+static void test_no_linger_without_beats(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.settle_linger_ms = 900;
+    desk_running(state, 2);
+    desk_turn(desk, 1000);
+    desk_does(desk, "renew:beat 0 1; claim:poll 2");
+    struct pawli_verdict verdicts[] = {{desk->slots[0], PAWL_CANCELLED, 0},
+                                       {desk->slots[1], PAWL_OK, 4000}};
+    pawli_keeper_on_renewed(desk->keeper, desk->now, desk->renew, verdicts, 2);
+    desk_does(desk, "abort:cancelled 0");
+    desk_ended(desk, 1, PAWLI_RESULT_DONE);
+    desk_does(desk, "");
+    desk_ended(desk, 0, PAWLI_RESULT_RETRY);
+    desk_does(desk, "settle:ended 0=fail/cancelled 1=succeed");
 }
 
 /* Settles wait for company no longer than the linger, nor once a batch is full. */
@@ -750,12 +825,14 @@ static void test_shutdown(void **state)
 static void test_shutdown_timeout(void **state)
 {
     struct desk *desk = desk_running(state, 2);
-    pawli_keeper_on_shutdown(desk->keeper, desk->now, 1500);
-    desk_turn(desk, 999);
+    pawli_keeper_on_shutdown(desk->keeper, desk->now, 2000);
+    desk_turn(desk, 1000);
+    desk_does(desk, "renew:beat 0 1");
+    desk_renewed(desk, PAWL_OK);
+    desk_turn(desk, 499);
     desk_does(desk, "");
     desk_turn(desk, 1);
-    desk_does(desk, "abort:shutdown 0; abort:shutdown 1; renew:beat 0 1");
-    desk_renewed(desk, PAWL_OK);
+    desk_does(desk, "abort:shutdown 0; abort:shutdown 1");
     desk_ended(desk, 0,
                PAWLI_RESULT_RETRY); /* it failed because it was stopped: no retry is used */
     desk_does(desk, "settle:ended 0=snooze/shutdown+0");
@@ -763,6 +840,21 @@ static void test_shutdown_timeout(void **state)
     desk_does(desk, "over:settled 0");
     desk_turn(desk, 500);
     desk_does(desk, "give_up:abort_ignored 1; stopped 1");
+}
+
+/* RULE-020-030: a grace period as long as the shutdown still leaves the work most of the time. */
+static void test_shutdown_shorter_than_the_grace(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.grace_ms = 5000;
+    desk_running(state, 1);
+    pawli_keeper_on_shutdown(desk->keeper, desk->now, 800);
+    desk_turn(desk, 599);
+    desk_does(desk, "");
+    desk_turn(desk, 1);
+    desk_does(desk, "abort:shutdown 0");
+    desk_turn(desk, 200);
+    desk_does(desk, "give_up:abort_ignored 0; stopped 1");
 }
 
 /* A claim that is under way when the shutdown comes brings jobs that go straight back. */
@@ -825,16 +917,23 @@ static void test_settings_change(void **state)
     settings.heartbeat_ms = 500;
     settings.parallel_max = 1;
     settings.buffer_max = 100; /* the table does not grow */
+    settings.poll_ms = 100;    /* holds for the poll that is due later, too */
     pawli_keeper_on_settings(desk->keeper, desk->now, &settings);
-    desk_turn(desk, 999);
+    desk_turn(desk, 99);
+    desk_does(desk, "");
+    desk_turn(desk, 1);
+    desk_does(desk, "claim:poll 3");
+    desk_turn(desk, 899);
     desk_does(desk, ""); /* the beat of the lease already granted stays where it was */
     desk_turn(desk, 1);
-    desk_does(desk, "renew:beat 0; claim:poll 3");
-    desk_claimed(desk, 2);
+    desk_does(desk, "renew:beat 0");
     desk_renewed(desk, PAWL_OK);
-    desk_does(desk, "");
+    desk_claimed(desk, 2);
+    desk_does(desk,
+              "renew:beat 1* 2*"); /* the new interval holds for what is granted from now on */
+    desk_renewed(desk, PAWL_OK);
     desk_turn(desk, 500);
-    desk_does(desk, "renew:beat 0 1* 2*");
+    desk_does(desk, "renew:beat 0 1* 2*; claim:poll 1");
 }
 
 static void test_bad_lines(void **state)
@@ -927,6 +1026,7 @@ int main(void)
         STORY(test_beats_count_from_the_request),
         STORY(test_beat_fails),
         STORY(test_kill_before_the_lease_ends),
+        STORY(test_long_and_short_leases),
         STORY(test_refused_renewal),
         STORY(test_generations),
         STORY(test_after_a_pause),
@@ -935,17 +1035,21 @@ int main(void)
         STORY(test_timeout_ignored),
         STORY(test_timeout_by_the_store),
         STORY(test_timeout_counts_from_the_start),
+        STORY(test_timeout_shorter_than_the_round_trip),
         STORY(test_cancelled),
         STORY(test_cancelled_before_the_start),
         STORY(test_results),
         STORY(test_lost_settle_reply),
         STORY(test_settle_at_risk),
         STORY(test_settle_refused),
+        STORY(test_one_bad_settle),
+        STORY(test_no_linger_without_beats),
         STORY(test_linger),
         STORY(test_pause_and_resume),
         STORY(test_held_too_long),
         STORY(test_shutdown),
         STORY(test_shutdown_timeout),
+        STORY(test_shutdown_shorter_than_the_grace),
         STORY(test_shutdown_during_a_claim),
         STORY(test_shutdown_with_a_lost_claim),
         STORY(test_abort_all),

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * sim_check_edges_test.c - what an exact history does not tell, and histories that are none: nothing
- * is reported that may have been in order, and nothing brings the checker down.
+ * sim_check_edges_test.c - what an exact history does not tell, and histories that are none:
+ * nothing is reported that may have been in order, and nothing brings the checker down.
  * Owns:  the stories.
  * Never: needs the simulator or a store.
  */

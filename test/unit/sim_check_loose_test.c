@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * sim_check_loose_test.c - the checker on histories of real runs: calls timed by their callers, that
- * overlap, that ended without an answer, in several files.
+ * sim_check_loose_test.c - the checker on histories of real runs: calls timed by their callers,
+ * that overlap, that ended without an answer, in several files.
  * Owns:  the stories.
  * Never: needs a store.
  */
