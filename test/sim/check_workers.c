@@ -215,7 +215,7 @@ static bool is_result(const struct check_book *book, const struct check_lease *l
 static void check_reason(struct check_book *book, const struct check_event *event)
 {
     const struct check_lease *lease = event->lease;
-    if (lease->holder != event->by || !lease->holder->is_told || lease->is_wrong ||
+    if (event->by == NULL || lease->holder != event->by || !event->by->is_told || lease->is_wrong ||
         lease->ended_us == CHECK_NEVER_US)
         return;
     pawl_reason wanted = lease->abort_why == PAWLI_WHY_TIMEOUT     ? PAWL_REASON_TIMEOUT
