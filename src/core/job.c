@@ -370,6 +370,8 @@ static pawl_code expire(struct step *step)
          * (RES-5). */
         int64_t delay_ms = job->lost_in_a_row >= 2 ? draw_backoff_ms(step, job->lost_in_a_row - 2)
                                                    : 0;
+        if (PAWLI_MUTANT(PAWLI_MUTANT_LOSS_NO_DELAY))
+            delay_ms = 0;
         put_back(step,
                  (struct verdict){PAWL_ZOMBIE_REQUEUE, PAWL_REASON_EXPIRED, PAWL_ENDED_BY_EXPIRY},
                  delay_ms);

@@ -28,7 +28,9 @@ static struct pawli_action_item outcome_of(const struct hold *hold, struct pawli
     struct pawli_action_item item = {.delay_ms = PAWL_DEFAULT};
     bool is_stopping = hold->abort_why == PAWLI_WHY_SHUTDOWN ||
                        hold->abort_why == PAWLI_WHY_ABORT_ALL;
-    if (hold->abort_why == PAWLI_WHY_TIMEOUT) {
+    bool is_mutant_done = PAWLI_MUTANT(PAWLI_MUTANT_TIMEOUT_SUCCEEDS) &&
+                          ended.result == PAWLI_RESULT_DONE;
+    if (hold->abort_why == PAWLI_WHY_TIMEOUT && !is_mutant_done) {
         item.action = PAWL_RETRY; /* RES-6, whatever it answered after it was told to stop */
         item.reason = PAWL_REASON_TIMEOUT;
     } else if (ended.result == PAWLI_RESULT_DONE) {

@@ -156,13 +156,7 @@ static void check_delay(struct check_model *model, const struct check_event *eve
                     delay_us, model->retries, most_ms);
         return;
     }
-    struct check_book *book = model->book;
-    book->backoffs++;
-    if (delay_us == 0)
-        book->backoffs_zero++;
-    /* How unlikely it is that all of them are 0: added up as bits. */
-    for (int64_t ways = most_ms; ways > 0; ways /= 2)
-        book->backoffs_bits++;
+    check_delays_add(&model->book->retry_delays, delay_us, most_ms);
 }
 
 /* What the settle must have made of the job. A mark by filter is known only from the answer. */

@@ -539,6 +539,11 @@ static void bend_due_now(struct pawli_trace_record *call, struct pawli_trace_row
     row->due_at = call->store_at;
 }
 
+static void bend_due_soon(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    row->due_at.us = call->store_at.us + 7000;
+}
+
 static void bend_due_far(struct pawli_trace_record *call, struct pawli_trace_row *row)
 {
     row->due_at.us = call->store_at.us + 501000;
@@ -591,6 +596,22 @@ static void c18_never_any_delay(struct tale *t, bool is_bad)
         tale_claim(t, A, i);
         t->bend = is_bad || i == 0 ? bend_due_now : NULL;
         tale_settle(t, A, i, PAWL_RETRY, PAWL_DEFAULT);
+        tale_cancel(t, i);
+    }
+}
+
+/* RES-5: the same from the second lost lease in a row on. */
+static void c18_never_any_delay_after_losses(struct tale *t, bool is_bad)
+{
+    for (int i = 0; i < 5; i++) {
+        tale_enqueue(t, i);
+        tale_claim(t, A, i);
+        tale_pass(t, TALE_LEASE_MS);
+        tale_reap(t, i, PAWL_REASON_EXPIRED);
+        tale_claim(t, A, i);
+        tale_pass(t, TALE_LEASE_MS);
+        t->bend = is_bad || i == 0 ? bend_due_now : bend_due_soon;
+        tale_reap(t, i, PAWL_REASON_EXPIRED);
         tale_cancel(t, i);
     }
 }
@@ -911,6 +932,7 @@ static const struct story stories[] = {
     STORY(C18, c18_expiry_delay),
     STORY(C18, c18_backoff_above),
     STORY(C18, c18_never_any_delay),
+    STORY(C18, c18_never_any_delay_after_losses),
     STORY(C22, c22_refused),
     STORY(C22, c22_replay_refused),
     STORY(C22, c22_already),
