@@ -524,7 +524,7 @@ typedef struct pawl_settle_row {
     pawl_lease lease;
     pawl_settle_action action;
     pawl_reason reason; /* NONE: the action's usual one. RETRY may say TIMEOUT, SNOOZE may say
-                           SHUTDOWN, FAIL may say CANCELLED */
+                           SHUTDOWN, FAIL may say CANCELLED, which counts where the job is marked */
     int64_t delay_ms;   /* RETRY: PAWL_DEFAULT is the computed backoff; SNOOZE needs a value; 0 is
                            allowed; ignored otherwise */
     const char *error_code; /* may be NULL */

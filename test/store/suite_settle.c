@@ -287,14 +287,26 @@ static void failing_for_good_uses_no_retry(struct stage *s)
     expect_nothing(s, "mail");
 }
 
-/* A holder that stopped because of a cancellation says so. */
+/* RES-13: a holder that stopped because of a cancellation says so. */
 static void failing_may_name_a_cancellation(struct stage *s)
 {
     pawl_id id = put(s, "mail");
     pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), PAWL_FAIL);
     row.reason = PAWL_REASON_CANCELLED;
+    expect_code(cancel(s, id).code, PAWL_OK);
     expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
     expect_ledger(s, id, "FAILED cancelled");
+}
+
+/* RES-13: but nobody becomes cancelled by a holder's word alone. */
+static void failing_cannot_make_up_a_cancellation(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), PAWL_FAIL);
+    row.reason = PAWL_REASON_CANCELLED;
+    expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
+    expect_ledger(s, id, "FAILED fatal");
+    expect_code(settle_row(s, "w1", &row).code, PAWL_OK); /* and its repeat is found */
 }
 
 /* RES-12: snooze is RETRYABLE, reason snooze, and uses no retry, however often */
@@ -397,6 +409,7 @@ static const struct suite_case cases[] = {
     CASE(a_lost_lease_uses_no_retry),
     CASE(failing_for_good_uses_no_retry),
     CASE(failing_may_name_a_cancellation),
+    CASE(failing_cannot_make_up_a_cancellation),
     CASE(a_snooze_uses_no_retry),
     CASE(a_shutdown_is_a_snooze_by_another_name),
     CASE(the_row_carries_the_error),
