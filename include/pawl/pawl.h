@@ -134,7 +134,8 @@ typedef struct pawl_wall {
 } pawl_wall;
 
 /* A clock. The functions must be safe to call from every thread that uses what the clock was handed
- * to. */
+ * to. Wall time must be after 1970: to a store, an instant of 0 means none. While its clock gives 0
+ * or less, a store's verbs answer PAWL_DOWN and change nothing. */
 typedef struct pawl_clock {
     pawl_mono (*mono)(void *user);
     pawl_wall (*wall)(void *user);
