@@ -581,7 +581,8 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_reap(pawl_store *store, pawl_reaped *ret_r
                                            size_t rows_max, size_t *ret_count, pawl_err *err);
 
 /* Delete up to `jobs_max` histories that are older than their queue's retention. Live jobs are
- * never touched. */
+ * never touched. Workers that have not shown themselves for 7 days and hold no lease are forgotten
+ * as well; they are not counted. */
 PAWL_API PAWL_MUST_USE pawl_code pawl_prune(pawl_store *store, size_t jobs_max, size_t *ret_count,
                                             pawl_err *err);
 

@@ -284,6 +284,9 @@ struct holder *pawli_memory_holder_find(pawl_memory *memory, const char *name);
 struct holder *pawli_memory_holder_need(pawl_memory *memory, const char *name); /* adds a use */
 void pawli_memory_holder_drop(pawl_memory *memory, struct holder *holder); /* takes a use; NULL */
 
+/* Forget who has not shown itself for long and holds nothing. */
+void pawli_memory_presence_prune(pawl_memory *memory, pawl_wall now);
+
 /* ---- change.c: the way of every change, and the ledger */
 
 /* Make room for the job's next row. False: no memory. */

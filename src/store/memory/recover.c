@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * recover.c - what becomes of jobs that nobody ends, and of history that nobody needs.
- * Owns:  the sweep over expired leases and missed start-by deadlines; the pruning of old jobs.
+ * Owns:  the sweep over expired leases and missed start-by deadlines; the pruning of old jobs, and
+ *        of workers that went without a word.
  * Never: touches a lease that is valid by the clock of this call; prunes a live job.
  */
 #include "store/memory/memory.h"
@@ -139,6 +140,7 @@ pawl_code pawli_memory_prune(pawl_store *store, size_t jobs_max, size_t *ret_cou
         pawli_memory_queue_drop(memory, queue);
         queue = next;
     }
+    pawli_memory_presence_prune(memory, now);
     pawli_memory_leave(memory);
     *ret_count = count;
     return PAWL_OK;

@@ -8,6 +8,7 @@
  */
 #include "store/memory/memory.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -153,6 +154,24 @@ static struct presence *presence_find(pawl_memory *memory, const char *name)
     struct presence key;
     (void)pawli_text_copy(key.row.name, sizeof(key.row.name), name); /* checked: it fits */
     return RB_FIND(pawli_presence_tree, &memory->presences, &key);
+}
+
+#define PRESENCE_KEEP_MS (INT64_C(7) * 24 * 3600 * 1000)
+
+void pawli_memory_presence_prune(pawl_memory *memory, pawl_wall now)
+{
+    struct presence *presence = RB_MIN(pawli_presence_tree, &memory->presences);
+    while (presence != NULL) {
+        struct presence *next = RB_NEXT(pawli_presence_tree, &memory->presences, presence);
+        const struct holder *holder = pawli_memory_holder_find(memory, presence->row.name);
+        bool is_holding = holder != NULL && holder->held_count > 0;
+        pawl_wall kept_until = pawli_wall_add_ms(presence->row.last_seen, PRESENCE_KEEP_MS);
+        if (!is_holding && pawli_wall_is_before(kept_until, now)) {
+            RB_REMOVE(pawli_presence_tree, &memory->presences, presence);
+            free(presence);
+        }
+        presence = next;
+    }
 }
 
 pawl_code pawli_memory_worker_seen(pawl_store *store, const pawl_worker_seen *args, pawl_err *err)
