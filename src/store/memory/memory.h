@@ -218,7 +218,7 @@ RB_PROTOTYPE(pawli_presence_tree, presence, in_presences, presence_order)
 /* ---- memory.c: life, lock, hints */
 
 /* Take the lock for a verb that changes something, or that only looks; and read the clock, once.
- * NULL, without the lock and with `err` filled: the clock is wrong, the verb must give PAWL_DOWN. */
+ * NULL, without the lock and with `err` filled: the clock is wrong; the verb gives PAWL_DOWN. */
 pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now, pawl_err *err);
 pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now, pawl_err *err);
 void pawli_memory_leave(pawl_memory *memory);
