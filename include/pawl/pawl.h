@@ -426,12 +426,14 @@ typedef struct pawl_enqueue_row {
     int priority;            /* PAWL_PRIORITY_URGENT .. PAWL_PRIORITY_LAST */
     int64_t delay_ms;        /* not claimable before this has passed: 0 none; never negative */
     int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time (a claim
-                                that is released does not count); PAWL_DEFAULT: no such deadline */
+                                that is released does not count); above delay_ms. PAWL_DEFAULT: no
+                                such deadline */
     int64_t max_retries;     /* PAWL_DEFAULT: the queue's */
     int64_t timeout_ms;      /* PAWL_DEFAULT: the queue's execution timeout */
     int64_t backoff_base_ms; /* PAWL_DEFAULT: the queue's */
     int64_t backoff_max_ms;  /* PAWL_DEFAULT: the queue's */
-    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue */
+    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue. UTF-8 without
+                                control characters; compared byte by byte */
 } pawl_enqueue_row;
 
 typedef struct pawl_enqueued {
@@ -478,9 +480,9 @@ typedef struct pawl_claim_args {
  * has come, then arrivals in order. On the way it recovers some of the leases of these queues that
  * have expired, and some of the jobs whose start-by deadline has passed: of those that it cannot
  * take, 100 and two for each of `jobs_max` at most; the rest is the reaper's. A paused queue gives
- * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A count
- * of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have been
- * taken in the worker's name: ask pawl_mine().
+ * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A
+ * count of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have
+ * been taken in the worker's name: ask pawl_mine().
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_claim(pawl_store *store, const pawl_claim_args *args,
                                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count,
@@ -528,8 +530,8 @@ typedef struct pawl_settle_row {
                            SHUTDOWN, FAIL may say CANCELLED, which counts where the job is marked */
     int64_t delay_ms;   /* RETRY: PAWL_DEFAULT is the computed backoff; SNOOZE needs a value; 0 is
                            allowed; ignored otherwise */
-    const char *error_code; /* may be NULL */
-    const char *error_text; /* may be NULL */
+    const char *error_code; /* may be NULL. UTF-8 without control characters */
+    const char *error_text; /* likewise, but tab and newline are allowed */
 } pawl_settle_row;
 
 typedef struct pawl_settled {
