@@ -134,7 +134,8 @@ typedef struct pawl_wall {
 } pawl_wall;
 
 /* A clock. The functions must be safe to call from every thread that uses what the clock was handed
- * to. */
+ * to. Wall time must be after 1970: to a store, an instant of 0 means none. While its clock gives 0
+ * or less, a store's verbs answer PAWL_DOWN and change nothing. */
 typedef struct pawl_clock {
     pawl_mono (*mono)(void *user);
     pawl_wall (*wall)(void *user);
@@ -425,12 +426,14 @@ typedef struct pawl_enqueue_row {
     int priority;            /* PAWL_PRIORITY_URGENT .. PAWL_PRIORITY_LAST */
     int64_t delay_ms;        /* not claimable before this has passed: 0 none; never negative */
     int64_t start_within_ms; /* Failed, reason start_by, unless claimed within this time (a claim
-                                that is released does not count); PAWL_DEFAULT: no such deadline */
+                                that is released does not count); above delay_ms. PAWL_DEFAULT: no
+                                such deadline */
     int64_t max_retries;     /* PAWL_DEFAULT: the queue's */
     int64_t timeout_ms;      /* PAWL_DEFAULT: the queue's execution timeout */
     int64_t backoff_base_ms; /* PAWL_DEFAULT: the queue's */
     int64_t backoff_max_ms;  /* PAWL_DEFAULT: the queue's */
-    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue */
+    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue. UTF-8 without
+                                control characters; compared byte by byte */
 } pawl_enqueue_row;
 
 typedef struct pawl_enqueued {
@@ -477,9 +480,9 @@ typedef struct pawl_claim_args {
  * has come, then arrivals in order. On the way it recovers some of the leases of these queues that
  * have expired, and some of the jobs whose start-by deadline has passed: of those that it cannot
  * take, 100 and two for each of `jobs_max` at most; the rest is the reaper's. A paused queue gives
- * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A count
- * of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have been
- * taken in the worker's name: ask pawl_mine().
+ * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A
+ * count of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have
+ * been taken in the worker's name: ask pawl_mine().
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_claim(pawl_store *store, const pawl_claim_args *args,
                                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count,
@@ -524,11 +527,11 @@ typedef struct pawl_settle_row {
     pawl_lease lease;
     pawl_settle_action action;
     pawl_reason reason; /* NONE: the action's usual one. RETRY may say TIMEOUT, SNOOZE may say
-                           SHUTDOWN, FAIL may say CANCELLED */
+                           SHUTDOWN, FAIL may say CANCELLED, which counts where the job is marked */
     int64_t delay_ms;   /* RETRY: PAWL_DEFAULT is the computed backoff; SNOOZE needs a value; 0 is
                            allowed; ignored otherwise */
-    const char *error_code; /* may be NULL */
-    const char *error_text; /* may be NULL */
+    const char *error_code; /* may be NULL. UTF-8 without control characters */
+    const char *error_text; /* likewise, but tab and newline are allowed */
 } pawl_settle_row;
 
 typedef struct pawl_settled {
@@ -580,7 +583,8 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_reap(pawl_store *store, pawl_reaped *ret_r
                                            size_t rows_max, size_t *ret_count, pawl_err *err);
 
 /* Delete up to `jobs_max` histories that are older than their queue's retention. Live jobs are
- * never touched. */
+ * never touched. Workers that have not shown themselves for 7 days and hold no lease are forgotten
+ * as well; they are not counted. */
 PAWL_API PAWL_MUST_USE pawl_code pawl_prune(pawl_store *store, size_t jobs_max, size_t *ret_count,
                                             pawl_err *err);
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * text.h - bounded copies of text.
+ * text.h - bounded copies of text, and which text is good.
  */
 #ifndef PAWLI_BASE_TEXT_H
 #define PAWLI_BASE_TEXT_H
@@ -16,5 +16,12 @@ bool pawli_text_copy(char *to, size_t to_size, const char *from);
 /* The length of `text`, or `max + 1` where it has more than `max` bytes: never reads further than
  * that. */
 size_t pawli_text_length(const char *text, size_t max);
+
+/*
+ * How many bytes of `text` are good, from its beginning: all of them where it is UTF-8 (in shortest
+ * forms, without surrogates, up to U+10FFFF) and has no control characters (C0, DEL, C1) but those
+ * in `controls`. Whole characters are counted.
+ */
+size_t pawli_text_good(const char *text, const char *controls);
 
 #endif

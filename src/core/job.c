@@ -306,7 +306,9 @@ static pawl_code fail(struct step *step)
     assert(reason == PAWL_REASON_NONE || reason == PAWL_REASON_CANCELLED);
 
     step->job.lost_in_a_row = 0;
-    reason = reason == PAWL_REASON_NONE ? PAWL_REASON_FATAL : reason;
+    /* Who was not cancelled did not stop because of it: a ledger tells what was done. */
+    if (!step->job.is_cancel_asked || reason == PAWL_REASON_NONE)
+        reason = PAWL_REASON_FATAL;
     finish(step, (struct verdict){PAWL_FAILED_FINAL, reason, PAWL_ENDED_BY_HOLDER});
     return PAWL_OK;
 }

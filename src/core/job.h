@@ -93,9 +93,9 @@ struct pawli_ledger_row {
  * PAWL_OK: `job` is changed and *ret_row says which ledger row must be written with it.
  * PAWL_STALE: the lease shown is not this job's valid lease (token, worker, version, expiry:
  * RES-3). PAWL_CANCELLED, PAWL_TIMEOUT: RENEW of a job that is marked, or past its execution
- * timeout, or unstarted for too long. PAWL_NOT_DUE ... PAWL_NOT_MISSED: the state does not allow it; see pawl.h. A CLAIM of a
- * job whose lease has expired is PAWL_LEASED: expire it first, so that the expiry leaves its row
- * (RES-4). `random` is drawn from only where a backoff is computed.
+ * timeout, or unstarted for too long. PAWL_NOT_DUE ... PAWL_NOT_MISSED: the state does not allow
+ * it; see pawl.h. A CLAIM of a job whose lease has expired is PAWL_LEASED: expire it first, so that
+ * the expiry leaves its row (RES-4). `random` is drawn from only where a backoff is computed.
  */
 pawl_code pawli_job_change(struct pawli_job *job, const struct pawli_job_rules *rules,
                            const struct pawli_change *change, const pawl_random *random,

@@ -57,12 +57,32 @@ static pawl_code check_optional_ms(const char *field, int64_t ms, int64_t min_ms
     return ms == PAWL_DEFAULT ? PAWL_OK : pawli_check_duration(field, ms, min_ms, err);
 }
 
-/* A text of at most `max` bytes, whatever they are; NULL is none. */
-static pawl_code check_text(const char *field, const char *text, size_t max, pawl_err *err)
+/* What a text may be. */
+struct text_rule {
+    size_t max;           /* bytes */
+    const char *controls; /* the control characters allowed */
+};
+
+static const struct text_rule key_rule = {PAWL_DEDUPE_KEY_MAX, ""};
+static const struct text_rule error_code_rule = {PAWL_ERROR_CODE_MAX, ""};
+static const struct text_rule error_text_rule = {PAWL_ERROR_TEXT_MAX, "\t\n"};
+
+/* NULL is no text. */
+static pawl_code check_text(const char *field, const char *text, const struct text_rule *rule,
+                            pawl_err *err)
 {
-    if (text == NULL || pawli_text_length(text, max) <= max)
+    if (text == NULL)
         return PAWL_OK;
-    return pawli_fail(err, PAWL_INVALID, "%s is longer than %zu bytes", field, max);
+    if (pawli_text_length(text, rule->max) > rule->max)
+        return pawli_fail(err, PAWL_INVALID, "%s is longer than %zu bytes", field, rule->max);
+    size_t good = pawli_text_good(text, rule->controls);
+    if (text[good] == '\0')
+        return PAWL_OK;
+    return pawli_fail(err, PAWL_INVALID,
+                      "%s is bad after %zu bytes (0x%02x); it must be UTF-8 without control "
+                      "characters%s",
+                      field, good, (unsigned)(unsigned char)text[good],
+                      rule->controls[0] != '\0' ? " except tab and newline" : "");
 }
 
 /* Say in which row of a batch the fault is. `inner` tells the rest. */
@@ -80,7 +100,7 @@ pawl_code pawli_check_enqueue_key(const pawl_enqueue_row *row, pawl_err *err)
         rc = pawli_fail(err, PAWL_INVALID, "dedupe_key is empty; it must have 1 to %d bytes",
                         PAWL_DEDUPE_KEY_MAX);
     if (rc == PAWL_OK)
-        rc = check_text("dedupe_key", row->dedupe_key, PAWL_DEDUPE_KEY_MAX, err);
+        rc = check_text("dedupe_key", row->dedupe_key, &key_rule, err);
     return rc;
 }
 
@@ -119,6 +139,12 @@ static pawl_code check_enqueue_times(const pawl_enqueue_row *row, pawl_err *err)
     pawl_code rc = pawli_check_duration("delay_ms", row->delay_ms, 0, err);
     if (rc == PAWL_OK)
         rc = check_optional_ms("start_within_ms", row->start_within_ms, 1, err);
+    if (rc == PAWL_OK && row->start_within_ms != PAWL_DEFAULT &&
+        row->start_within_ms <= row->delay_ms)
+        rc = pawli_fail(err, PAWL_INVALID,
+                        "start_within_ms is %lld and delay_ms is %lld; it must be above that, or "
+                        "the job could never start",
+                        (long long)row->start_within_ms, (long long)row->delay_ms);
     if (rc == PAWL_OK)
         rc = check_optional_ms("timeout_ms", row->timeout_ms, 1, err);
     if (rc == PAWL_OK)
@@ -239,9 +265,9 @@ static pawl_code check_settle_row(const pawl_settle_row *row, pawl_err *err)
     else if (row->action == PAWL_SNOOZE)
         rc = pawli_check_duration("delay_ms", row->delay_ms, 0, err);
     if (rc == PAWL_OK)
-        rc = check_text("error_code", row->error_code, PAWL_ERROR_CODE_MAX, err);
+        rc = check_text("error_code", row->error_code, &error_code_rule, err);
     if (rc == PAWL_OK)
-        rc = check_text("error_text", row->error_text, PAWL_ERROR_TEXT_MAX, err);
+        rc = check_text("error_text", row->error_text, &error_text_rule, err);
     return rc;
 }
 

@@ -184,8 +184,9 @@ static struct check_row settle_row(struct check_model *model, const struct check
         row.reason = PAWL_REASON_NONE;
     } else if (event->action == PAWL_FAIL) {
         row.outcome = PAWL_FAILED_FINAL;
-        row.reason = event->reason == PAWL_REASON_NONE ? PAWL_REASON_FATAL
-                                                       : (pawl_reason)event->reason;
+        /* A holder cannot make up a cancellation. */
+        row.reason = is_cancelled && event->reason != PAWL_REASON_NONE ? (pawl_reason)event->reason
+                                                                       : PAWL_REASON_FATAL;
     } else if (event->action == PAWL_SNOOZE) {
         row.reason = event->reason == PAWL_REASON_NONE ? PAWL_REASON_SNOOZE
                                                        : (pawl_reason)event->reason;

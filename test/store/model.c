@@ -384,7 +384,7 @@ static struct model_row *apply_settle(struct model *model, struct model_job *job
     if (row->action == PAWL_SUCCEED)
         return finish(job, (struct end){PAWL_DISPATCHED, PAWL_REASON_NONE, PAWL_ENDED_BY_HOLDER},
                       span);
-    if ((goes_on && job->is_cancel_asked) || row->reason == PAWL_REASON_CANCELLED)
+    if (job->is_cancel_asked && (goes_on || row->reason == PAWL_REASON_CANCELLED))
         return finish(job,
                       (struct end){PAWL_FAILED_FINAL, PAWL_REASON_CANCELLED, PAWL_ENDED_BY_HOLDER},
                       span);

@@ -186,7 +186,24 @@ static void a_key_is_redriven_once(struct stage *s)
     expect_number(take_up_to(s, "mail", "w1", 10).count, 1);
 }
 
+/* Two keys that look alike are not the same: nothing is folded or composed. */
+static void keys_may_be_in_any_script(struct stage *s)
+{
+    static const char *const keys[] = {"\xc3\xa4", "a\xcc\x88", "\xc3\x84", "\xf0\x9f\x98\x80"};
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        pawl_enqueue_row row = row_for("mail");
+        row.dedupe_key = keys[i];
+        pawl_id id = put_row(s, &row);
+        pawl_enqueued again;
+        pawl_err err;
+        expect_code(pawl_enqueue(s->store, &row, 1, &again, &err), PAWL_OK);
+        expect_code(again.code, PAWL_DUPLICATE);
+        expect_id(again.id, id);
+    }
+}
+
 static const struct suite_case cases[] = {
+    CASE(keys_may_be_in_any_script),
     CASE(a_live_job_holds_its_key),
     CASE(success_frees_the_key),
     CASE(failure_frees_the_key),

@@ -56,9 +56,16 @@ static void enqueue_refuses_bad_rows(struct stage *s)
     REFUSED(backoff_max_ms, 0);
     REFUSED(dedupe_key, "");
     REFUSED(dedupe_key, over_long(s, PAWL_DEDUPE_KEY_MAX));
+    REFUSED(dedupe_key, "tab\t");
+    REFUSED(dedupe_key, "latin-1 \xe4");
+    REFUSED(dedupe_key, "overlong \xc0\xaf");
     REFUSED(payload, NULL); /* with a length of 4 */
     REFUSED(payload_len, PAWL_PAYLOAD_MAX + 1);
 #undef REFUSED
+    row = good;
+    row.delay_ms = row.start_within_ms = MINUTE; /* it could never start */
+    expect_invalid("start_within_ms", pawl_enqueue(s->store, &row, 1, &result, &err));
+    expect_invalid("delay_ms", pawl_enqueue(s->store, &row, 1, &result, &err));
     expect_invalid("rows", pawl_enqueue(s->store, NULL, 1, &result, &err));
     expect_invalid("rows", pawl_enqueue(s->store, &good, 0, &result, &err));
     expect_invalid("rows", pawl_enqueue(s->store, &good, PAWL_BATCH_MAX + 1, &result, &err));
@@ -155,6 +162,10 @@ static void settle_refuses_bad_arguments(struct stage *s)
     REFUSED(delay_ms, PAWL_DURATION_MAX_MS + 1);
     REFUSED(error_code, over_long(s, PAWL_ERROR_CODE_MAX));
     REFUSED(error_text, over_long(s, PAWL_ERROR_TEXT_MAX));
+    REFUSED(error_code, "new\nline");
+    REFUSED(error_code, "cut \xe2\x82");
+    REFUSED(error_text, "escape \x1b[2J");
+    REFUSED(error_text, "surrogate \xed\xa0\x80");
 #undef REFUSED
     row = settle_row_for(job, PAWL_SNOOZE);
     row.delay_ms = PAWL_DEFAULT; /* a snooze needs a value */

@@ -287,14 +287,44 @@ static void failing_for_good_uses_no_retry(struct stage *s)
     expect_nothing(s, "mail");
 }
 
-/* A holder that stopped because of a cancellation says so. */
+/* RES-13: a holder that stopped because of a cancellation says so. */
 static void failing_may_name_a_cancellation(struct stage *s)
 {
     pawl_id id = put(s, "mail");
     pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), PAWL_FAIL);
     row.reason = PAWL_REASON_CANCELLED;
+    expect_code(cancel(s, id).code, PAWL_OK);
     expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
     expect_ledger(s, id, "FAILED cancelled");
+}
+
+/* RES-13: but nobody becomes cancelled by a holder's word alone. */
+static void failing_cannot_make_up_a_cancellation(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), PAWL_FAIL);
+    row.reason = PAWL_REASON_CANCELLED;
+    expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
+    expect_ledger(s, id, "FAILED fatal");
+    expect_code(settle_row(s, "w1", &row).code, PAWL_OK); /* and its repeat is found */
+}
+
+/* Texts come back as they were given, in whatever script. */
+static void errors_may_be_in_any_script(struct stage *s)
+{
+    static const char code[] = "F\xc3\x9c"
+                               "LL-\xe2\x82\xac";
+    static const char text[] = "\xe4\xb8\x8d\xe5\x8f\xaf\n\t\xf0\x9f\x98\x80 a\xcc\x88 \xd7\xa9";
+    pawl_id id = put(s, "mail");
+    pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), PAWL_FAIL);
+    row.error_code = code;
+    row.error_text = text;
+    expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
+    size_t count = 0;
+    const pawl_attempt *rows = ledger(s, id, &count);
+    expect_number(count, 1);
+    assert_string_equal(rows[0].error_code, code);
+    assert_string_equal(rows[0].error_text, text);
 }
 
 /* RES-12: snooze is RETRYABLE, reason snooze, and uses no retry, however often */
@@ -397,6 +427,8 @@ static const struct suite_case cases[] = {
     CASE(a_lost_lease_uses_no_retry),
     CASE(failing_for_good_uses_no_retry),
     CASE(failing_may_name_a_cancellation),
+    CASE(failing_cannot_make_up_a_cancellation),
+    CASE(errors_may_be_in_any_script),
     CASE(a_snooze_uses_no_retry),
     CASE(a_shutdown_is_a_snooze_by_another_name),
     CASE(the_row_carries_the_error),

@@ -142,6 +142,32 @@ static void a_worker_shows_itself_and_goes(struct stage *s)
     say_ended(s, "never-seen");
 }
 
+/* RULE-020-052: who died did not say so; its row goes some day */
+static void a_worker_long_gone_is_forgotten(struct stage *s)
+{
+    say_seen(s, "gone", PAWL_KIND_WORKER);
+    say_seen(s, "gone-too", PAWL_KIND_REAPER);
+    say_seen(s, "holding", PAWL_KIND_WORKER);
+    put(s, "mail");
+    (void)take(s, "mail", "holding"); /* until it is recovered */
+    say_seen(s, "here", PAWL_KIND_WORKER);
+    age(s, 6 * DAY);
+    say_seen(s, "here", PAWL_KIND_WORKER);
+    expect_number(prune(s), 0);
+    expect_number(workers(s, NULL, ROWS_MAX).count, 4);
+    age(s, DAY + MINUTE);
+    expect_number(prune(s), 0);
+    struct worker_page page = workers(s, NULL, ROWS_MAX);
+    expect_number(page.count, 2);
+    assert_string_equal(page.rows[0].name, "here");
+    assert_string_equal(page.rows[1].name, "holding");
+    (void)reap_one(s); /* it holds nothing any more */
+    expect_number(prune(s), 0);
+    page = workers(s, NULL, ROWS_MAX);
+    expect_number(page.count, 1);
+    assert_string_equal(page.rows[0].name, "here");
+}
+
 /* RULE-020-052: whoever recovers its leases can see what a silent worker held */
 static void a_worker_is_told_with_its_leases(struct stage *s)
 {
@@ -268,11 +294,12 @@ static void queues_come_by_name_in_pages(struct stage *s)
 }
 
 static const struct suite_case cases[] = {
-    CASE(a_lease_tells_who_holds_what),     CASE(an_expired_lease_is_told_as_such),
-    CASE(leases_are_filtered_and_paged),    CASE(a_worker_shows_itself_and_goes),
-    CASE(a_worker_is_told_with_its_leases), CASE(workers_come_by_name_in_pages),
-    CASE(a_queue_is_counted_by_state),      CASE(the_oldest_due_job_is_told),
-    CASE(what_is_pruned_is_not_counted),    CASE(queues_come_by_name_in_pages),
+    CASE(a_lease_tells_who_holds_what),    CASE(an_expired_lease_is_told_as_such),
+    CASE(leases_are_filtered_and_paged),   CASE(a_worker_shows_itself_and_goes),
+    CASE(a_worker_long_gone_is_forgotten), CASE(a_worker_is_told_with_its_leases),
+    CASE(workers_come_by_name_in_pages),   CASE(a_queue_is_counted_by_state),
+    CASE(the_oldest_due_job_is_told),      CASE(what_is_pruned_is_not_counted),
+    CASE(queues_come_by_name_in_pages),
 };
 
 SUITE_GROUP(view);

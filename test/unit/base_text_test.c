@@ -61,12 +61,92 @@ static void lengths_stop_above_the_bound(void **state)
     assert_int_equal(pawli_text_length("abc", SIZE_MAX - 1), 3);
 }
 
+/* Whether exactly the first `good` bytes are good, nothing being allowed but characters. */
+static void assert_good(const char *text, size_t good)
+{
+    assert_int_equal(pawli_text_good(text, ""), good);
+}
+
+static void characters_are_known_at_their_edges(void **state)
+{
+    (void)state;
+    assert_good("", 0);
+    assert_good(" ~", 2);
+    assert_good("\xc2\xa0\xdf\xbf", 4);                                  /* U+00A0, U+07FF */
+    assert_good("\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", 12); /* U+0800 to U+FFFF */
+    assert_good("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8);                  /* U+10000, U+10FFFF */
+    assert_good("Stra\xc3\x9f"
+                "e \xe2\x82\xac \xf0\x9f\x98\x80",
+                16);
+}
+
+static void what_is_no_character_is_bad(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\x80",
+        "\xbf", /* goes on, without a beginning */
+        "\xc0\x80",
+        "\xc1\xbf", /* overlong, of two */
+        "\xe0\x80\x80",
+        "\xe0\x9f\xbf", /* of three */
+        "\xf0\x80\x80\x80",
+        "\xf0\x8f\xbf\xbf", /* of four */
+        "\xed\xa0\x80",
+        "\xed\xaf\xbf",
+        "\xed\xbf\xbf", /* surrogates */
+        "\xf4\x90\x80\x80",
+        "\xf7\xbf\xbf\xbf", /* above U+10FFFF */
+        "\xf8\x88\x80\x80\x80",
+        "\xfc\x84\x80\x80\x80\x80",
+        "\xfe",
+        "\xff",
+        "\xc2",
+        "\xe2\x82",
+        "\xf0\x9f\x98",
+        "\xf0", /* cut by the end */
+        "\xc2"
+        "a",
+        "\xe2\x82"
+        "a",
+        "\xf0\x9f\x98"
+        "a", /* cut by another */
+        "\xe2\xc2\xa0",
+        "\xc2\xc2",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char text[16];
+        assert_good(bad[i], 0);
+        assert_true(pawli_text_copy(text, sizeof(text), "\xc3\xa4z"));
+        assert_true(pawli_text_copy(text + 3, sizeof(text) - 3, bad[i]));
+        assert_good(text, 3);
+    }
+}
+
+static void control_characters_are_bad_unless_allowed(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 0x20; c++) {
+        char text[] = {'a', (char)c, 'b', '\0'};
+        bool is_allowed = c == '\t' || c == '\n';
+        assert_int_equal(pawli_text_good(text, ""), 1);
+        assert_int_equal(pawli_text_good(text, "\t\n"), is_allowed ? 3 : 1);
+    }
+    assert_good("a\x7f", 1);
+    assert_good("\xc2\x80", 0);
+    assert_good("\xc2\x85", 0);
+    assert_good("\xc2\x9f", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_cut_and_terminated),
         cmocka_unit_test(nothing_is_read_beyond_the_bound),
         cmocka_unit_test(lengths_stop_above_the_bound),
+        cmocka_unit_test(characters_are_known_at_their_edges),
+        cmocka_unit_test(what_is_no_character_is_bad),
+        cmocka_unit_test(control_characters_are_bad_unless_allowed),
     };
     return cmocka_run_group_tests_name("base_text", tests, NULL, NULL);
 }

@@ -141,11 +141,18 @@ static void a_fatal_failure_ends_the_job(void **state)
         (struct expected_row){1, PAWL_FAILED_FINAL, PAWL_REASON_FATAL, PAWL_ENDED_BY_HOLDER});
     assert_true(job.retries == 0 && job.lost_in_a_row == 0);
 
+    struct pawli_job marked = told;
+    marked.is_cancel_asked = true;
     change.reason = PAWL_REASON_CANCELLED; /* a worker that stopped because it was told to */
-    row = must(&told, change);
+    row = must(&marked, change);
+    assert_row(
+        row, &marked, 7,
+        (struct expected_row){1, PAWL_FAILED_FINAL, PAWL_REASON_CANCELLED, PAWL_ENDED_BY_HOLDER});
+
+    row = must(&told, change); /* but nobody had told this one */
     assert_row(
         row, &told, 7,
-        (struct expected_row){1, PAWL_FAILED_FINAL, PAWL_REASON_CANCELLED, PAWL_ENDED_BY_HOLDER});
+        (struct expected_row){1, PAWL_FAILED_FINAL, PAWL_REASON_FATAL, PAWL_ENDED_BY_HOLDER});
 }
 
 /* RES-12: a snooze uses no retry. */

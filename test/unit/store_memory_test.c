@@ -407,6 +407,116 @@ static void test_whatever_makes_a_job_claimable_hints(void **state)
 
 /* ---- options */
 
+/* ---- a clock that is not after 1970 */
+
+#define IS_DOWN(call)                                                 \
+    do {                                                              \
+        err = (pawl_err){.code = PAWL_OK};                            \
+        assert_int_equal(call, PAWL_DOWN);                            \
+        assert_int_equal(err.code, PAWL_DOWN);                        \
+        assert_non_null(strstr(err.text, "the store's clock gives")); \
+        assert_non_null(strstr(err.text, "must be after 1970"));      \
+    } while (0)
+
+static void workers_are_told_of_the_clock(pawl_store *store, const struct filled *filled)
+{
+    pawl_err err;
+    size_t count;
+    pawl_job job;
+    pawl_claim_line line = {.queue = "a", .jobs_max = 1, .lease_ms = PAWL_DEFAULT};
+    pawl_claim_args claim = {
+        .worker = "w1", .lines = &line, .lines_count = 1, .bytes_max = PAWL_DEFAULT};
+    pawl_renew_row renew = {.lease = world_lease(&filled->held), .lease_ms = PAWL_DEFAULT};
+    pawl_settle_row settle;
+    pawl_settle_init(&settle);
+    settle.lease = renew.lease;
+    settle.error_text = "a text of its own";
+    pawl_enqueue_row row;
+    pawl_enqueue_init(&row);
+    row.queue = "a";
+    pawl_enqueued enqueued;
+    pawl_renewed renewed;
+    pawl_settled settled;
+    pawl_code code;
+    pawl_reaped reaped;
+    pawl_worker_seen seen = {.name = "w1", .host = "h", .version = "v"};
+    pawl_wall now;
+    IS_DOWN(pawl_enqueue(store, &row, 1, &enqueued, &err));
+    IS_DOWN(pawl_claim(store, &claim, &job, 1, &count, &err));
+    IS_DOWN(pawl_mine(store, "w1", NULL, &job, 1, &count, &err));
+    IS_DOWN(pawl_renew(store, "w1", &renew, 1, &renewed, &err));
+    IS_DOWN(pawl_settle(store, "w1", &settle, 1, &settled, &err));
+    IS_DOWN(pawl_release(store, "w1", &renew.lease, 1, &code, &err));
+    IS_DOWN(pawl_reap(store, &reaped, 1, &count, &err));
+    IS_DOWN(pawl_prune(store, 1, &count, &err));
+    IS_DOWN(pawl_worker_seen_now(store, &seen, &err));
+    IS_DOWN(pawl_worker_ended(store, "w1", &err));
+    IS_DOWN(pawl_now(store, &now, &err));
+}
+
+static void operators_are_told_of_the_clock(pawl_store *store, const struct filled *filled)
+{
+    pawl_err err;
+    size_t count;
+    pawl_job job;
+    pawl_attempt attempt;
+    pawl_lease_info lease;
+    pawl_worker worker;
+    pawl_stats stats;
+    pawl_queue_settings settings;
+    pawl_changed changed;
+    const pawl_filter filter = {.queue = "a"};
+    const pawl_id *id = &filled->failed;
+    pawl_queue_settings_init(&settings);
+    IS_DOWN(pawl_get(store, id, &job, &err));
+    IS_DOWN(pawl_list(store, NULL, NULL, &job, 1, &count, &err));
+    IS_DOWN(pawl_attempts(store, id, 0, &attempt, 1, &count, &err));
+    IS_DOWN(pawl_leases(store, NULL, NULL, &lease, 1, &count, &err));
+    IS_DOWN(pawl_workers(store, NULL, &worker, 1, &count, &err));
+    IS_DOWN(pawl_queue_stats(store, NULL, &stats, 1, &count, &err));
+    IS_DOWN(pawl_queue_set(store, "a", &settings, &err));
+    IS_DOWN(pawl_queue_get(store, "a", &settings, &err));
+    IS_DOWN(pawl_queue_pause(store, "a", true, &err));
+    IS_DOWN(pawl_cancel(store, id, 1, &changed, &err));
+    IS_DOWN(pawl_redrive(store, id, 1, &changed, &err));
+    IS_DOWN(pawl_discard(store, id, 1, &changed, &err));
+    IS_DOWN(pawl_cancel_where(store, &filter, 1, &count, &err));
+    IS_DOWN(pawl_redrive_where(store, &filter, 1, &count, &err));
+    IS_DOWN(pawl_discard_where(store, &filter, 1, &count, &err));
+}
+
+/* An instant of 0 means none: such a clock is told of, and nothing is changed by it. */
+static void test_a_clock_before_1970_is_told_of(void **state)
+{
+    (void)state;
+    static const int64_t walls_us[] = {0, -1, INT64_MIN};
+    struct world world;
+    struct filled filled;
+    world_make(&world, 1);
+    world_fill(&world, &filled);
+    pawl_wall right = world.manual.wall;
+    char *before = memory_dump(world.memory);
+    for (size_t i = 0; i < sizeof(walls_us) / sizeof(walls_us[0]); i++) {
+        world.manual.wall.us = walls_us[i];
+        workers_are_told_of_the_clock(world.store, &filled);
+        operators_are_told_of_the_clock(world.store, &filled);
+    }
+    world.manual.wall = right;
+    char *after = memory_dump(world.memory);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+    world_settle(&world, "w1", &filled.held, PAWL_SUCCEED);
+    world_end(&world);
+
+    world_make(&world, 1); /* the first instant that is good */
+    world.manual.wall.us = 1;
+    (void)world_enqueue(&world, "a");
+    pawl_job job = world_claim_one(&world, "w1", "a");
+    world_settle(&world, "w1", &job, PAWL_SUCCEED);
+    world_end(&world);
+}
+
 static void test_bad_options_are_refused(void **state)
 {
     (void)state;
@@ -467,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_a_clock_set_back_takes_due_jobs_away),
         cmocka_unit_test(test_a_wait_ends_by_a_hint),
         cmocka_unit_test(test_whatever_makes_a_job_claimable_hints),
+        cmocka_unit_test(test_a_clock_before_1970_is_told_of),
         cmocka_unit_test(test_bad_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

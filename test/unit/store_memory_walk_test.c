@@ -82,7 +82,7 @@ static void enqueue(struct walker *walker)
         rows[i].priority = (int)below(walker, 3) + 4;
         rows[i].delay_ms = below(walker, 2) * below(walker, 5000);
         if (below(walker, 4) == 0)
-            rows[i].start_within_ms = 1 + below(walker, 8000);
+            rows[i].start_within_ms = rows[i].delay_ms + 1 + below(walker, 8000);
         if (below(walker, 3) == 0)
             rows[i].dedupe_key = keys[below(walker, 3)];
         if (below(walker, 8) == 0 && walker->world.memory->shards == 1)

@@ -641,7 +641,7 @@ static void test_the_largest_good_input_is_taken(void **state)
     row.payload_len = PAWL_PAYLOAD_MAX;
     row.payload = calloc(1, PAWL_PAYLOAD_MAX);
     row.priority = PAWL_PRIORITY_LAST;
-    row.delay_ms = PAWL_DURATION_MAX_MS;
+    row.delay_ms = PAWL_DURATION_MAX_MS - 1;
     row.start_within_ms = PAWL_DURATION_MAX_MS;
     row.timeout_ms = PAWL_DURATION_MAX_MS;
     row.backoff_base_ms = PAWL_DURATION_MAX_MS;

@@ -370,7 +370,9 @@ static void stretch_claim(struct plan *plan, pawl_store *store)
     plan_clear(&bare);
     pawli_memory_leave(plan->memory);
     PAWLI_STRETCH(PAWLI_STRETCH_CLAIM_PICKED);
-    (void)pawli_memory_look(store, &plan->now); /* the same memory */
+    pawl_memory *again = pawli_memory_look(store, &plan->now, NULL);
+    assert(again == plan->memory);
+    (void)again; /* used by the assert only */
     plan->steps_count = 0;
     for (size_t i = 0; i < kept; i++) {
         struct step step = plan->steps[i];
@@ -405,7 +407,9 @@ pawl_code pawli_memory_claim(pawl_store *store, const pawl_claim_args *args, paw
         .aside_max = ASIDE_MAX + ASIDE_MAX_PER_JOB * jobs_max,
         .bytes_max = args->bytes_max != PAWL_DEFAULT ? args->bytes_max : BYTES_MAX_DEFAULT,
     };
-    plan.memory = pawli_memory_enter(store, &plan.now);
+    plan.memory = pawli_memory_enter(store, &plan.now, err);
+    if (plan.memory == NULL)
+        return PAWL_DOWN;
     pawl_code rc = PAWL_NO_MEMORY;
     struct holder *holder = pawli_memory_holder_need(plan.memory, args->worker);
     if (holder != NULL && pick(&plan, args)) {

@@ -173,7 +173,11 @@ pawl_code pawli_memory_enqueue(pawl_store *store, const pawl_enqueue_row *rows, 
         goto free;
 
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL) {
+        rc = PAWL_DOWN;
+        goto free;
+    }
     rc = take_all(memory, &batch);
     bool is_any_refused = rc != PAWL_OK;
     for (size_t i = 0; i < rows_count && rc == PAWL_OK; i++) {
@@ -197,5 +201,5 @@ free:
     if (rc == PAWL_FULL)
         return pawli_fail(err, rc, "jobs_max is %lld; these %zu would exceed it",
                           (long long)handle->memory->jobs_max, rows_count);
-    return rc == PAWL_OK ? PAWL_OK : pawli_fail_plain(err, rc);
+    return rc == PAWL_NO_MEMORY ? pawli_fail_plain(err, rc) : rc;
 }

@@ -61,7 +61,9 @@ bool pawli_memory_payload(const struct entry *entry, void **ret_payload)
 pawl_code pawli_memory_get(pawl_store *store, const pawl_id *id, pawl_job *ret_job, pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     const struct entry *entry = pawli_memory_find(memory, id);
     pawl_code rc = entry != NULL ? PAWL_OK : PAWL_GONE;
     void *payload;
@@ -82,7 +84,6 @@ static const pawl_filter filter_all = {0};
 pawl_code pawli_memory_list(pawl_store *store, const pawl_filter *filter, const pawl_id *after,
                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     struct walk_range range;
     struct walk walk;
     const struct entry *entry;
@@ -90,7 +91,9 @@ pawl_code pawli_memory_list(pawl_store *store, const pawl_filter *filter, const 
     pawl_wall now;
     if (filter == NULL)
         filter = &filter_all;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     if (pawli_memory_range(memory, filter, &range)) {
         pawli_memory_range_states(&range, filter, STATES_ALL, false);
         pawli_memory_range_states(&range, filter, STATES_ALL, true);
@@ -162,7 +165,9 @@ pawl_code pawli_memory_mine(pawl_store *store, const char *worker, const pawl_id
 {
     pawl_wall now;
     struct entry *first;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     size_t count = held_by(memory, worker, after, jobs_max, now, &first);
     bool is_given = count == 0 || give_held(first, count, ret_jobs);
     pawli_memory_leave(memory);
@@ -176,7 +181,6 @@ pawl_code pawli_memory_leases(pawl_store *store, const pawl_filter *filter, cons
                               pawl_lease_info *ret_rows, size_t rows_max, size_t *ret_count,
                               pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_filter held = {0};
     struct walk_range range;
     struct walk walk;
@@ -185,7 +189,9 @@ pawl_code pawli_memory_leases(pawl_store *store, const pawl_filter *filter, cons
     pawl_wall now;
     if (filter != NULL)
         held = (pawl_filter){.queue = filter->queue, .worker = filter->worker};
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     if (pawli_memory_range(memory, &held, &range)) {
         pawli_memory_range_states(&range, &held, 1u << PAWL_IN_FLIGHT, false);
         pawli_memory_range_states(&range, &held, 1u << PAWL_IN_FLIGHT, true);
@@ -238,7 +244,9 @@ pawl_code pawli_memory_attempts(pawl_store *store, const pawl_id *id, int64_t af
                                 pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     const struct entry *entry = pawli_memory_find(memory, id);
     size_t count = 0;
     if (entry != NULL)
@@ -274,9 +282,10 @@ static void give_stats(struct queue *queue, pawl_wall now, pawl_stats *ret_row)
 pawl_code pawli_memory_queue_stats(pawl_store *store, const char *after, pawl_stats *ret_rows,
                                    size_t rows_max, size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct queue key;
     (void)pawli_text_copy(key.name, sizeof(key.name), after); /* NULL: before all names */
     struct queue *queue = RB_NFIND(pawli_queue_tree, &memory->queues, &key);

@@ -33,19 +33,25 @@ static pawl_memory *memory_of(pawl_store *store)
     return ((struct handle *)store)->memory;
 }
 
-pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now)
+pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now, pawl_err *err)
 {
     /* What waits here must find the clock of the moment when it got the lock: RES-3. */
     PAWLI_STRETCH(PAWLI_STRETCH_STORE_LOCK);
-    return pawli_memory_look(store, ret_now);
+    return pawli_memory_look(store, ret_now, err);
 }
 
-pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now)
+pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now, pawl_err *err)
 {
     pawl_memory *memory = memory_of(store);
     lock(memory);
     *ret_now = memory->clock->wall(memory->clock->user);
-    return memory;
+    if (ret_now->us > 0)
+        return memory;
+    pawli_memory_leave(memory);
+    /* In every record an instant of 0 means none, so such a clock would be believed to say that. */
+    (void)pawli_fail(err, PAWL_DOWN, "the store's clock gives %lld us; it must be after 1970",
+                     (long long)ret_now->us);
+    return NULL;
 }
 
 void pawli_memory_leave(pawl_memory *memory)
@@ -66,8 +72,10 @@ void pawli_memory_hint(pawl_memory *memory)
 
 static pawl_code now(pawl_store *store, pawl_wall *ret_now, pawl_err *err)
 {
-    (void)err; /* cannot fail */
-    pawli_memory_leave(pawli_memory_look(store, ret_now));
+    pawl_memory *memory = pawli_memory_look(store, ret_now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
+    pawli_memory_leave(memory);
     return PAWL_OK;
 }
 

@@ -217,9 +217,10 @@ RB_PROTOTYPE(pawli_presence_tree, presence, in_presences, presence_order)
 
 /* ---- memory.c: life, lock, hints */
 
-/* Take the lock for a verb that changes something, or that only looks; and read the clock, once. */
-pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now);
-pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now);
+/* Take the lock for a verb that changes something, or that only looks; and read the clock, once.
+ * NULL, without the lock and with `err` filled: the clock is wrong; the verb gives PAWL_DOWN. */
+pawl_memory *pawli_memory_enter(pawl_store *store, pawl_wall *ret_now, pawl_err *err);
+pawl_memory *pawli_memory_look(pawl_store *store, pawl_wall *ret_now, pawl_err *err);
 void pawli_memory_leave(pawl_memory *memory);
 
 /* Say that a job may have become claimable. Under the lock. */
@@ -282,6 +283,9 @@ void pawli_memory_queue_drop(pawl_memory *memory, struct queue *queue);       /*
 struct holder *pawli_memory_holder_find(pawl_memory *memory, const char *name);
 struct holder *pawli_memory_holder_need(pawl_memory *memory, const char *name); /* adds a use */
 void pawli_memory_holder_drop(pawl_memory *memory, struct holder *holder); /* takes a use; NULL */
+
+/* Forget who has not shown itself for long and holds nothing. */
+void pawli_memory_presence_prune(pawl_memory *memory, pawl_wall now);
 
 /* ---- change.c: the way of every change, and the ledger */
 

@@ -99,7 +99,9 @@ static void pick_by_id(pawl_memory *memory, pawl_store *store, struct reap *reap
         ids[ids_count++] = entry->id;
     pawli_memory_leave(memory);
     PAWLI_STRETCH(PAWLI_STRETCH_REAP_PICKED);
-    (void)pawli_memory_look(store, &reap->now); /* the same memory */
+    pawl_memory *again = pawli_memory_look(store, &reap->now, NULL);
+    assert(again == memory);
+    (void)again; /* used by the assert only */
     reap->first = NULL;
     reap->count = 0;
     for (size_t i = ids_count; i-- > 0;) {

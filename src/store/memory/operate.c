@@ -74,7 +74,9 @@ pawl_code pawli_memory_cancel(pawl_store *store, const pawl_id *ids, size_t ids_
                               pawl_changed *ret_results, pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     bool is_room = true;
     for (size_t i = 0; i < ids_count && is_room; i++) {
         struct entry *entry = pawli_memory_find(memory, &ids[i]);
@@ -89,9 +91,10 @@ pawl_code pawli_memory_cancel(pawl_store *store, const pawl_id *ids, size_t ids_
 pawl_code pawli_memory_redrive(pawl_store *store, const pawl_id *ids, size_t ids_count,
                                pawl_changed *ret_results, pawl_err *err)
 {
-    (void)err; /* cannot fail: a redrive writes no row */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     change_ids(memory, &(struct ids){ids, ids_count, ret_results}, redrive, now);
     pawli_memory_leave(memory);
     return PAWL_OK;
@@ -100,9 +103,10 @@ pawl_code pawli_memory_redrive(pawl_store *store, const pawl_id *ids, size_t ids
 pawl_code pawli_memory_discard(pawl_store *store, const pawl_id *ids, size_t ids_count,
                                pawl_changed *ret_results, pawl_err *err)
 {
-    (void)err; /* cannot fail: a discard writes no row */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     change_ids(memory, &(struct ids){ids, ids_count, ret_results}, discard, now);
     pawli_memory_leave(memory);
     return PAWL_OK;
@@ -151,7 +155,9 @@ pawl_code pawli_memory_cancel_where(pawl_store *store, const pawl_filter *filter
     };
     pawl_wall now;
     size_t count;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     bool is_room = change_where(memory, &where, now, &count);
     where.change = cancel;
     if (is_room)
@@ -160,10 +166,13 @@ pawl_code pawli_memory_cancel_where(pawl_store *store, const pawl_filter *filter
     return is_room ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
 }
 
-static pawl_code failed_where(pawl_store *store, const struct where *where, size_t *ret_count)
+static pawl_code failed_where(pawl_store *store, const struct where *where, size_t *ret_count,
+                              pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     (void)change_where(memory, where, now, ret_count); /* it needs no room */
     pawli_memory_leave(memory);
     return PAWL_OK;
@@ -172,15 +181,13 @@ static pawl_code failed_where(pawl_store *store, const struct where *where, size
 pawl_code pawli_memory_redrive_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
                                      size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail: a redrive writes no row */
     return failed_where(store, &(struct where){filter, jobs_max, 1u << PAWL_FAILED, redrive},
-                        ret_count);
+                        ret_count, err);
 }
 
 pawl_code pawli_memory_discard_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
                                      size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail: a discard writes no row */
     return failed_where(store, &(struct where){filter, jobs_max, 1u << PAWL_FAILED, discard},
-                        ret_count);
+                        ret_count, err);
 }

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * recover.c - what becomes of jobs that nobody ends, and of history that nobody needs.
- * Owns:  the sweep over expired leases and missed start-by deadlines; the pruning of old jobs.
+ * Owns:  the sweep over expired leases and missed start-by deadlines; the pruning of old jobs, and
+ *        of workers that went without a word.
  * Never: touches a lease that is valid by the clock of this call; prunes a live job.
  */
 #include "store/memory/memory.h"
@@ -68,7 +69,9 @@ pawl_code pawli_memory_reap(pawl_store *store, pawl_reaped *ret_rows, size_t row
                             size_t *ret_count, pawl_err *err)
 {
     struct reap reap = {.rows_max = rows_max};
-    pawl_memory *memory = pawli_memory_enter(store, &reap.now);
+    pawl_memory *memory = pawli_memory_enter(store, &reap.now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     bool is_room = pick(memory, &reap);
 #ifdef PAWL_TEST_POINTS
     pawli_memory_mutant_pick(memory, store, &reap);
@@ -124,9 +127,10 @@ static size_t prune_tree(pawl_memory *memory, struct pawli_finished_tree *finish
 
 pawl_code pawli_memory_prune(pawl_store *store, size_t jobs_max, size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     size_t count = 0;
     struct queue *queue = RB_MIN(pawli_queue_tree, &memory->queues);
     while (queue != NULL && count < jobs_max) {
@@ -136,6 +140,7 @@ pawl_code pawli_memory_prune(pawl_store *store, size_t jobs_max, size_t *ret_cou
         pawli_memory_queue_drop(memory, queue);
         queue = next;
     }
+    pawli_memory_presence_prune(memory, now);
     pawli_memory_leave(memory);
     *ret_count = count;
     return PAWL_OK;

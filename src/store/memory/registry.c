@@ -8,6 +8,7 @@
  */
 #include "store/memory/memory.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -55,9 +56,10 @@ void pawli_memory_queue_drop(pawl_memory *memory, struct queue *queue)
 pawl_code pawli_memory_queue_get(pawl_store *store, const char *queue_name,
                                  pawl_queue_settings *ret_settings, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct queue *queue = pawli_memory_queue_find(memory, queue_name);
     if (queue != NULL)
         *ret_settings = queue->settings;
@@ -71,7 +73,9 @@ pawl_code pawli_memory_queue_set(pawl_store *store, const char *queue_name,
                                  const pawl_queue_settings *settings, pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct queue *queue = pawli_memory_queue_need(memory, queue_name);
     if (queue != NULL) {
         bool is_paused = queue->settings.is_paused;
@@ -87,7 +91,9 @@ pawl_code pawli_memory_queue_pause(pawl_store *store, const char *queue_name, bo
                                    pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct queue *queue = pawli_memory_queue_need(memory, queue_name);
     if (queue != NULL) {
         queue->settings.is_paused = is_paused;
@@ -150,10 +156,30 @@ static struct presence *presence_find(pawl_memory *memory, const char *name)
     return RB_FIND(pawli_presence_tree, &memory->presences, &key);
 }
 
+#define PRESENCE_KEEP_MS (INT64_C(7) * 24 * 3600 * 1000)
+
+void pawli_memory_presence_prune(pawl_memory *memory, pawl_wall now)
+{
+    struct presence *presence = RB_MIN(pawli_presence_tree, &memory->presences);
+    while (presence != NULL) {
+        struct presence *next = RB_NEXT(pawli_presence_tree, &memory->presences, presence);
+        const struct holder *holder = pawli_memory_holder_find(memory, presence->row.name);
+        bool is_holding = holder != NULL && holder->held_count > 0;
+        pawl_wall kept_until = pawli_wall_add_ms(presence->row.last_seen, PRESENCE_KEEP_MS);
+        if (!is_holding && pawli_wall_is_before(kept_until, now)) {
+            RB_REMOVE(pawli_presence_tree, &memory->presences, presence);
+            free(presence);
+        }
+        presence = next;
+    }
+}
+
 pawl_code pawli_memory_worker_seen(pawl_store *store, const pawl_worker_seen *args, pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct presence *presence = presence_find(memory, args->name);
     bool is_new = presence == NULL;
     if (is_new)
@@ -175,9 +201,10 @@ pawl_code pawli_memory_worker_seen(pawl_store *store, const pawl_worker_seen *ar
 
 pawl_code pawli_memory_worker_ended(pawl_store *store, const char *name, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct presence *presence = presence_find(memory, name);
     if (presence != NULL) {
         RB_REMOVE(pawli_presence_tree, &memory->presences, presence);
@@ -190,9 +217,10 @@ pawl_code pawli_memory_worker_ended(pawl_store *store, const char *name, pawl_er
 pawl_code pawli_memory_workers(pawl_store *store, const char *after, pawl_worker *ret_rows,
                                size_t rows_max, size_t *ret_count, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_look(store, &now);
+    pawl_memory *memory = pawli_memory_look(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     struct presence key;
     (void)pawli_text_copy(key.row.name, sizeof(key.row.name), after); /* NULL: before all names */
     struct presence *presence = RB_NFIND(pawli_presence_tree, &memory->presences, &key);

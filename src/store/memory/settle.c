@@ -54,9 +54,10 @@ static pawl_renewed renew_one(pawl_memory *memory, const char *worker, const paw
 pawl_code pawli_memory_renew(pawl_store *store, const char *worker, const pawl_renew_row *rows,
                              size_t rows_count, pawl_renewed *ret_results, pawl_err *err)
 {
-    (void)err; /* cannot fail */
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     for (size_t i = 0; i < rows_count; i++)
         ret_results[i] = renew_one(memory, worker, &rows[i], now);
     pawli_memory_leave(memory);
@@ -152,7 +153,11 @@ pawl_code pawli_memory_settle(pawl_store *store, const char *worker, const pawl_
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
 
     struct pawli_change change = {.worker = worker};
-    pawl_memory *memory = pawli_memory_enter(store, &change.now);
+    pawl_memory *memory = pawli_memory_enter(store, &change.now, err);
+    if (memory == NULL) {
+        free_notes(notes, rows_count);
+        return PAWL_DOWN;
+    }
     bool is_room = true;
     for (size_t i = 0; i < rows_count && is_room; i++)
         is_room = reserve_for(memory, &rows[i].lease.job);
@@ -185,7 +190,9 @@ pawl_code pawli_memory_release(pawl_store *store, const char *worker, const pawl
                                size_t leases_count, pawl_code *ret_codes, pawl_err *err)
 {
     pawl_wall now;
-    pawl_memory *memory = pawli_memory_enter(store, &now);
+    pawl_memory *memory = pawli_memory_enter(store, &now, err);
+    if (memory == NULL)
+        return PAWL_DOWN;
     bool is_room = true; /* a job that is marked for cancellation gets a row */
     for (size_t i = 0; i < leases_count && is_room; i++)
         is_room = reserve_for(memory, &leases[i].job);
