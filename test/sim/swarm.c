@@ -217,7 +217,10 @@ static uint32_t helpful(int mutant)
     case PAWLI_MUTANT_WATCHDOG_FROM_REPLY:
         return 1u << SIM_CLASS_FAR_DELAY | 1u << SIM_CLASS_STRETCH;
     case PAWLI_MUTANT_NO_BEATS_AT_DRAIN:
+    case PAWLI_MUTANT_SHUTDOWN_KEEPS:
         return 1u << SIM_CLASS_SHUTDOWN;
+    case PAWLI_MUTANT_NO_CALL_BACKOFF:
+        return 1u << SIM_CLASS_STORE_DOWN;
     case PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN:
         return 1u << SIM_CLASS_DROP;
     default:

@@ -503,6 +503,84 @@ static void c21_settled(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+/* ---------------------------------------------------------------- C28: shutting down */
+
+/* RULE-020-030: what has not started is given back. */
+static void c28_left_behind(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    if (!is_bad) {
+        tale_job_note(t, PAWLI_NOTE_SEND_RELEASE, A, 0, 0);
+        tale_release(t, A, 0);
+        tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_RELEASED);
+    }
+    tale_pass(t, is_bad ? 4000 : 1);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, is_bad ? 1 : 0);
+    tale_pass(t, TALE_LEASE_MS - 4000);
+    if (is_bad)
+        tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+/* Where the link breaks meanwhile, the reaper has to see to it. */
+static void c28_left_for_a_reason(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    if (!is_bad)
+        tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RELEASE);
+    tale_pass(t, 4000);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 1);
+    tale_pass(t, TALE_LEASE_MS - 4000);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+static void c28_claimed(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 12 : 10); /* a claim that was on its way may arrive */
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_job_note(t, PAWLI_NOTE_SEND_RELEASE, A, 0, 0);
+    tale_release(t, A, 0);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_RELEASED);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+    tale_cancel(t, 0);
+}
+
+/* What runs gets all the time but the grace period: a quarter at most. */
+static void c28_aborted_early(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 2990 : 3000);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_SHUTDOWN);
+    tale_done(t, A, 0);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+}
+
+static void c28_late(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 4020 : 4000);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+}
+
 /* ---------------------------------------------------------------- telling them */
 
 static const struct story stories[] = {
@@ -535,6 +613,11 @@ static const struct story stories[] = {
     STORY(C20, c20_given_up_untold),
     STORY(C20, c20_timeout_early),
     STORY(C21, c21_settled),
+    STORY(C28, c28_left_behind),
+    STORY(C28, c28_left_for_a_reason),
+    STORY(C28, c28_claimed),
+    STORY(C28, c28_aborted_early),
+    STORY(C28, c28_late),
 };
 
 static void every_story(void **state)
