@@ -221,6 +221,7 @@ static uint32_t helpful(int mutant)
         return 1u << SIM_CLASS_SHUTDOWN;
     case PAWLI_MUTANT_NO_CALL_BACKOFF:
         return 1u << SIM_CLASS_STORE_DOWN;
+    case PAWLI_MUTANT_BEAT_TRIED_ONCE:
     case PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN:
         return 1u << SIM_CLASS_DROP;
     default:

@@ -68,6 +68,26 @@ static void c10_beat_failed(struct tale *t, bool is_bad)
     tale_settle(t, B, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+/* RES-10: one lost message is no excuse, a beat has several tries. */
+static void c10_one_lost(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS / 2);
+    if (!is_bad)
+        tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS / 2);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_pass(t, TALE_LEASE_MS - 2 * TALE_BEAT_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
 static void c13_claim_lost(struct tale *t, bool is_bad)
 {
     tale_up(t, A);
@@ -322,8 +342,10 @@ static void c17_stopped(struct tale *t, bool is_bad)
     tale_up(t, A);
     tale_enqueue(t, 0);
     tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
     tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
-    tale_pass(t, 2 * TALE_BEAT_MS);
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS);
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
     tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_DONE);
     if (is_bad) {
@@ -440,8 +462,10 @@ static void c20_beat_early(struct tale *t, bool is_bad)
     tale_up(t, A);
     tale_enqueue(t, 0);
     tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
     tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
-    tale_pass(t, 2 * TALE_BEAT_MS - (is_bad ? 2 : 0));
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS - (is_bad ? 2 : 0));
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
     tale_pass(t, TALE_LEASE_MS - 2 * TALE_BEAT_MS + 2);
     tale_reap(t, 0, PAWL_REASON_EXPIRED);
@@ -587,6 +611,7 @@ static const struct story stories[] = {
     STORY(C10, c10_lost),
     STORY(C10, c10_settle_fault),
     STORY(C10, c10_beat_failed),
+    STORY(C10, c10_one_lost),
     STORY(C11, c11_settled_late),
     STORY(C11, c11_started_late),
     STORY(C11, c11_unconfirmed),
