@@ -16,8 +16,9 @@
 /* A worker's shutdown, as far as its notes have been read. */
 struct stop {
     struct check_worker *worker;
-    int64_t told_us; /* CHECK_NEVER_US: not yet */
-    int64_t stop_by_us;
+    int64_t told_us;       /* CHECK_NEVER_US: not yet */
+    int64_t stop_by_us;    /* the time is up, at the latest */
+    int64_t stop_from_us;  /* and at the earliest, by clocks that differ */
     int64_t abort_from_us; /* running work may be told to stop from here on */
     int64_t grace_ms;
 };
@@ -27,10 +28,14 @@ static void told(const struct check_book *book, struct stop *stop, const struct 
     int64_t timeout_us = ms_to_us(event->u.told.a);
     if (stop->told_us == CHECK_NEVER_US) {
         stop->told_us = event->at_us;
-        stop->stop_by_us = CHECK_NEVER_US;
+        stop->stop_by_us = stop->stop_from_us = CHECK_NEVER_US;
     }
-    stop->stop_by_us = earlier_of(stop->stop_by_us, plus(event->at_us, timeout_us));
-    int64_t left_us = later_of(0, minus(stop->stop_by_us, event->at_us));
+    /* A second one can only shorten it. */
+    stop->stop_by_us = earlier_of(stop->stop_by_us,
+                                  plus(event->at_us, check_stretched(book, timeout_us)));
+    stop->stop_from_us = earlier_of(stop->stop_from_us,
+                                    plus(event->at_us, check_shrunk(book, timeout_us)));
+    int64_t left_us = later_of(0, minus(stop->stop_from_us, event->at_us));
     int64_t grace_us = earlier_of(ms_to_us(stop->grace_ms), left_us / GRACE_PART);
     stop->abort_from_us = plus(event->at_us, check_shrunk(book, minus(left_us, grace_us)));
 }
@@ -86,13 +91,12 @@ static void check_left(struct check_book *book, const struct stop *stop,
 static void check_stopped(struct check_book *book, const struct stop *stop,
                           const struct check_event *stopped)
 {
-    int64_t most_us = check_stretched(book, minus(stop->stop_by_us, stop->told_us));
     if (is_disturbed(book, stop->worker, stop->told_us, stopped->at_us))
         return;
-    if (minus(stopped->at_us, stop->told_us) > plus(most_us, ms_to_us(SLACK_MS)))
+    if (stopped->at_us > plus(stop->stop_by_us, ms_to_us(SLACK_MS)))
         check_fail(book, CHECK_C28, stopped, "%s stops %" PRId64 " us after its time was up",
                    stop->worker->name, minus(stopped->at_us, stop->stop_by_us));
-    if (minus(stop->stop_by_us, stop->told_us) >= needed_us(book, stop))
+    if (minus(stop->stop_from_us, stop->told_us) >= needed_us(book, stop))
         check_left(book, stop, stopped);
 }
 
