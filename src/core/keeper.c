@@ -139,6 +139,8 @@ void pawli_call_failed(struct pawli_keeper *keeper, struct call *call)
     /* Half of it for certain: a store that is away is not hammered by a lucky draw of 0. */
     int64_t delay = ceiling -
                     (int64_t)pawli_random_below(keeper->random, (uint64_t)(ceiling / 2) + 1);
+    if (PAWLI_MUTANT(PAWLI_MUTANT_NO_CALL_BACKOFF))
+        delay = 0;
     call->request = 0;
     call->failures++;
     call->retry_at = pawli_mono_add_ms(keeper->now, delay);
@@ -262,6 +264,8 @@ void pawli_keeper_on_shutdown(struct pawli_keeper *keeper, pawl_mono now, int64_
         grace_ms = left_ms / DRAIN_GRACE_PART;
     keeper->drain_abort_at = pawli_mono_add_ms(keeper->stop_by, -grace_ms);
     keeper->is_abort_due = true;
+    if (PAWLI_MUTANT(PAWLI_MUTANT_SHUTDOWN_KEEPS))
+        return;
     for (size_t i = 0; i < keeper->holds_count; i++) {
         struct hold *hold = &keeper->holds[i];
         if (hold->state == HOLD_BUFFERED && hold->is_adopted)

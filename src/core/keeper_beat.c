@@ -126,6 +126,8 @@ static void beat_refused(struct pawli_keeper *keeper, struct hold *hold)
 static void beat_again(struct pawli_keeper *keeper, struct hold *hold)
 {
     int64_t gap_us = hold->interval_ms * 1000 / BEAT_TRIES;
+    if (PAWLI_MUTANT(PAWLI_MUTANT_BEAT_TRIED_ONCE))
+        gap_us = hold->interval_ms * 1000;
     hold->beat_at = (pawl_mono){keeper->now.us + (gap_us > 0 ? gap_us : 1)};
     pawli_hold_move_beat(hold, NULL);
     pawli_hold_rearm(keeper, hold);

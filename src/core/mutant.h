@@ -54,6 +54,9 @@ enum pawli_mutant {
     /* added later, so that the numbers above stay */
     PAWLI_MUTANT_LOSS_NO_DELAY,    /* job: no backoff from the second lost lease in a row on */
     PAWLI_MUTANT_TIMEOUT_SUCCEEDS, /* keeper: work that its timeout stopped is settled as done */
+    PAWLI_MUTANT_NO_CALL_BACKOFF,  /* keeper: a call that failed is made again at once */
+    PAWLI_MUTANT_BEAT_TRIED_ONCE,  /* keeper: a beat that failed is tried again an interval later */
+    PAWLI_MUTANT_SHUTDOWN_KEEPS,   /* keeper: shutdown forgets to release what has not started */
     PAWLI_MUTANTS
 };
 

@@ -260,8 +260,8 @@ const char *check_worker_name(const struct check_worker *worker)
 static pawl_code judge(struct check_book *book, pawl_err *err)
 {
     bool is_walked = book->options->is_exact ? check_store(book) : check_loose(book);
-    bool is_done = is_walked && check_workers(book) && check_pauses(book) && check_waiting(book) &&
-                   check_totals(book);
+    bool is_done = is_walked && check_workers(book) && check_pauses(book) && check_stops(book) &&
+                   check_waiting(book) && check_totals(book);
     return is_done ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
 }
 

@@ -51,7 +51,8 @@
     X(C24, "never-again", "an id that exists is not accepted again")                             \
     X(C25, "fresh-tokens", "every claim of every job has a token of its own")                    \
     X(C26, "drained", "a history that must drain ends with every job terminal")                  \
-    X(C27, "paused", "a paused queue gives nothing")
+    X(C27, "paused", "a paused queue gives nothing")                                             \
+    X(C28, "clean-stop", "a worker that shuts down claims nothing, gives back, and is in time")
 
 enum check_rule {
     CHECK_NONE = 0,

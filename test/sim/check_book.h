@@ -351,6 +351,7 @@ bool check_store(struct check_book *book);   /* check_store.c, check_holders.c, 
 bool check_loose(struct check_book *book);   /* check_loose.c: what of these a loose one can show */
 bool check_workers(struct check_book *book); /* check_workers.c: C10, C11, C13, C17, C19-C21 */
 bool check_pauses(struct check_book *book);  /* check_pauses.c: C12 */
+bool check_stops(struct check_book *book);   /* check_stops.c: C28 */
 bool check_waiting(struct check_book *book); /* check_waiting.c: C14, C15 */
 bool check_totals(struct check_book *book);  /* check_totals.c: C1, C16, C25, C26 */
 

@@ -55,6 +55,9 @@ static const struct mutant mutants[] = {
     [PAWLI_MUTANT_REFUSAL_ABORTS_ALL] = {"refusal-aborts-all", {"C20"}},
     [PAWLI_MUTANT_LOSS_NO_DELAY] = {"loss-no-delay", {"C18"}},
     [PAWLI_MUTANT_TIMEOUT_SUCCEEDS] = {"timeout-succeeds", {"C17"}},
+    [PAWLI_MUTANT_NO_CALL_BACKOFF] = {"no-call-backoff", {"Q-STORE-DOWN"}},
+    [PAWLI_MUTANT_BEAT_TRIED_ONCE] = {"beat-tried-once", {"C10"}},
+    [PAWLI_MUTANT_SHUTDOWN_KEEPS] = {"shutdown-keeps", {"C28"}},
 };
 _Static_assert(sizeof(mutants) / sizeof(mutants[0]) == PAWLI_MUTANTS, "every mutant has a name");
 

@@ -23,6 +23,11 @@
 #define RESTART_MS   20000 /* a worker that went down is back by then */
 #define STRIKES_MAX  25    /* of each class in one run, on average */
 
+#define MIXED_LEASES_PPM 300000 /* runs whose queues differ widely in their leases */
+#define LEASE_FACTOR_MAX 100    /* by so much at most */
+#define HASTY_PPM        150000 /* runs with execution timeouts near the way to the store */
+#define HASTY_TIMEOUT_MS 50
+
 const char *sim_class_name(enum sim_class class)
 {
     static const char *const names[] = {
@@ -99,6 +104,9 @@ static void draw_queues(struct sim_plan *plan, struct sim_dice *dice)
     /* Reapers and beats come several times per lease: long runs have long leases. */
     int64_t shortest = plan->chaos_ms * 2 * plan->reapers / REAPS_MAX;
     int64_t lease = most(leases_ms[sim_between(dice, 0, 5)], shortest);
+    int64_t longest = most(lease, plan->chaos_ms / 4);
+    bool is_mixed = sim_chance(dice, MIXED_LEASES_PPM);
+    bool is_hasty = sim_chance(dice, HASTY_PPM);
     plan->lease_largest_ms = 0;
     plan->lease_smallest_ms = PAWL_DURATION_MAX_MS;
     for (uint32_t i = 0; i < plan->queues; i++) {
@@ -106,8 +114,12 @@ static void draw_queues(struct sim_plan *plan, struct sim_dice *dice)
         snprintf(plan->queue[i].name, sizeof(plan->queue[i].name), "queue%u", i);
         pawl_queue_settings_init(settings);
         settings->lease_ms = sim_flip(dice) ? lease : sim_between(dice, lease, 2 * lease);
+        /* The first queue keeps the run's own lease: what is slow beside it must not cost it. */
+        if (is_mixed && i > 0)
+            settings->lease_ms = scaled(dice, lease, least(LEASE_FACTOR_MAX * lease, longest));
         if (sim_flip(dice))
-            settings->execution_timeout_ms = sim_between(dice, lease / 2, 6 * lease);
+            settings->execution_timeout_ms = is_hasty ? sim_between(dice, 1, HASTY_TIMEOUT_MS)
+                                                      : sim_between(dice, lease / 2, 6 * lease);
         settings->max_retries = sim_between(dice, 0, 4);
         settings->max_lost_leases = sim_flip(dice) ? 10 : sim_between(dice, 1, 6);
         settings->backoff_base_ms = scaled(dice, 100, 2000);
@@ -217,7 +229,11 @@ static uint32_t helpful(int mutant)
     case PAWLI_MUTANT_WATCHDOG_FROM_REPLY:
         return 1u << SIM_CLASS_FAR_DELAY | 1u << SIM_CLASS_STRETCH;
     case PAWLI_MUTANT_NO_BEATS_AT_DRAIN:
+    case PAWLI_MUTANT_SHUTDOWN_KEEPS:
         return 1u << SIM_CLASS_SHUTDOWN;
+    case PAWLI_MUTANT_NO_CALL_BACKOFF:
+        return 1u << SIM_CLASS_STORE_DOWN;
+    case PAWLI_MUTANT_BEAT_TRIED_ONCE:
     case PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN:
         return 1u << SIM_CLASS_DROP;
     default:

@@ -145,6 +145,7 @@ void sim_worker_up(struct sim_world *world, struct sim_worker *worker)
     worker->verdicts = room_for(SIM_ROWS_MAX, sizeof(*worker->verdicts));
     worker->settings = plan->settings;
     memset(worker->is_line_paused, 0, sizeof(worker->is_line_paused));
+    memset(worker->patience, 0, sizeof(worker->patience));
     worker->step_us = INT64_MAX;
     worker->paused_until_us = 0;
     worker->is_step_owed = false;

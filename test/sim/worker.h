@@ -35,6 +35,14 @@ struct sim_held {
     struct pawli_ended ended; /* what it will answer */
 };
 
+/* Calls of one kind that failed in a row, and how long they should have taken: Q-STORE-DOWN. */
+struct sim_patience {
+    int64_t failures;
+    pawl_mono since; /* the first of them failed */
+    int64_t owed_us; /* waited for since then, at the least */
+};
+#define SIM_PATIENCES 3
+
 struct sim_worker {
     uint32_t index;
     uint32_t incarnation;
@@ -58,6 +66,7 @@ struct sim_worker {
     int64_t paused_until_us;
     bool is_step_owed; /* it has not looked at its clock since a pause */
     int64_t cut_until_us;
+    struct sim_patience patience[SIM_PATIENCES]; /* claim and mine, settle, release */
 };
 
 /* Start it, as a new incarnation. It must be down. */

@@ -7,6 +7,7 @@
  * Never: makes a call that the keeper did not ask for; sends what the keeper says may not be sent
  *        any more.
  */
+#include "core/backoff.h"
 #include "sim/world.h"
 
 #include <assert.h>
@@ -81,9 +82,67 @@ static void send_or_hold(struct sim_world *world, struct sim_worker *worker, str
                                       .what = call->index});
 }
 
+/* ---------------------------------------------------------------- patience */
+
+#define FAILURES_FREE 4 /* so many in a row may come as they like */
+
+/* Beats have a pace of their own, and handlers' calls are not the keeper's: NULL. */
+static struct sim_patience *patience_of(struct sim_worker *worker, enum sim_verb verb)
+{
+    switch (verb) {
+    case SIM_VERB_CLAIM:
+    case SIM_VERB_MINE:
+        return &worker->patience[0];
+    case SIM_VERB_SETTLE:
+        return &worker->patience[1];
+    case SIM_VERB_RELEASE:
+        return &worker->patience[2];
+    default:
+        return NULL;
+    }
+}
+
+/* A call was answered: each failure in a row is worth a longer wait, half its ceiling at least. */
+static void count_failures(struct sim_world *world, struct sim_worker *worker, enum sim_verb verb,
+                           pawl_code code)
+{
+    struct sim_patience *patience = patience_of(worker, verb);
+    if (patience == NULL)
+        return;
+    if (code == PAWL_OK) {
+        *patience = (struct sim_patience){0};
+        return;
+    }
+    if (patience->failures == 0)
+        patience->since = sim_worker_now(world, worker);
+    int64_t most_ms = pawli_backoff_ceiling_ms(worker->settings.retry_base_ms,
+                                               worker->settings.retry_max_ms, patience->failures);
+    patience->owed_us += sim_ms(most_ms) / 2;
+    patience->failures++;
+}
+
+/* Q-STORE-DOWN: calls that fail are repeated with growing delays. The history has no calls that the
+ * store did not get, so they are counted here; half of what is owed is left to chance. */
+static void check_patience(struct sim_world *world, struct sim_worker *worker, enum sim_verb verb)
+{
+    const struct sim_patience *patience = patience_of(worker, verb);
+    if (patience == NULL || patience->failures < FAILURES_FREE)
+        return;
+    int64_t waited_us = sim_worker_now(world, worker).us - patience->since.us;
+    if (waited_us < patience->owed_us / 2)
+        sim_fail(
+            world, "Q-STORE-DOWN",
+            "%s repeats a call that failed %lld times in a row after %lld us; %lld are too few",
+            worker->actor->name, (long long)patience->failures, (long long)waited_us,
+            (long long)patience->owed_us / 2);
+}
+
+/* ---------------------------------------------------------------- the keeper's calls */
+
 static struct sim_call *call_for(struct sim_world *world, struct sim_worker *worker,
                                  const struct pawli_action *action, enum sim_verb verb)
 {
+    check_patience(world, worker, verb);
     struct sim_call *call = sim_net_call(world, worker->actor, verb);
     call->who = worker->index;
     call->incarnation = worker->incarnation;
@@ -320,6 +379,7 @@ void sim_worker_answer(struct sim_world *world, struct sim_call *call, pawl_code
         sim_handler_answer(world, worker, call, code);
         return;
     }
+    count_failures(world, worker, call->verb, code);
     if (code != PAWL_OK) {
         if (call->verb == SIM_VERB_CLAIM && code == PAWL_UNKNOWN)
             sim_tally(&world->tallies, SIM_TALLY_CLAIM_LOST);

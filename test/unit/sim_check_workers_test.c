@@ -68,6 +68,26 @@ static void c10_beat_failed(struct tale *t, bool is_bad)
     tale_settle(t, B, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+/* RES-10: one lost message is no excuse, a beat has several tries. */
+static void c10_one_lost(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS / 2);
+    if (!is_bad)
+        tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS / 2);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_pass(t, TALE_LEASE_MS - 2 * TALE_BEAT_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
 static void c13_claim_lost(struct tale *t, bool is_bad)
 {
     tale_up(t, A);
@@ -322,8 +342,10 @@ static void c17_stopped(struct tale *t, bool is_bad)
     tale_up(t, A);
     tale_enqueue(t, 0);
     tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
     tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
-    tale_pass(t, 2 * TALE_BEAT_MS);
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS);
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
     tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_DONE);
     if (is_bad) {
@@ -440,8 +462,10 @@ static void c20_beat_early(struct tale *t, bool is_bad)
     tale_up(t, A);
     tale_enqueue(t, 0);
     tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
     tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
-    tale_pass(t, 2 * TALE_BEAT_MS - (is_bad ? 2 : 0));
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, TALE_BEAT_MS - (is_bad ? 2 : 0));
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
     tale_pass(t, TALE_LEASE_MS - 2 * TALE_BEAT_MS + 2);
     tale_reap(t, 0, PAWL_REASON_EXPIRED);
@@ -503,12 +527,91 @@ static void c21_settled(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+/* ---------------------------------------------------------------- C28: shutting down */
+
+/* RULE-020-030: what has not started is given back. */
+static void c28_left_behind(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    if (!is_bad) {
+        tale_job_note(t, PAWLI_NOTE_SEND_RELEASE, A, 0, 0);
+        tale_release(t, A, 0);
+        tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_RELEASED);
+    }
+    tale_pass(t, is_bad ? 4000 : 1);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, is_bad ? 1 : 0);
+    tale_pass(t, TALE_LEASE_MS - 4000);
+    if (is_bad)
+        tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+/* Where the link breaks meanwhile, the reaper has to see to it. */
+static void c28_left_for_a_reason(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    if (!is_bad)
+        tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RELEASE);
+    tale_pass(t, 4000);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 1);
+    tale_pass(t, TALE_LEASE_MS - 4000);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+static void c28_claimed(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 12 : 10); /* a claim that was on its way may arrive */
+    tale_claim(t, A, 0);
+    tale_confirm(t, A, 0);
+    tale_job_note(t, PAWLI_NOTE_SEND_RELEASE, A, 0, 0);
+    tale_release(t, A, 0);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_RELEASED);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+    tale_cancel(t, 0);
+}
+
+/* What runs gets all the time but the grace period: a quarter at most. */
+static void c28_aborted_early(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 2990 : 3000);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_SHUTDOWN);
+    tale_done(t, A, 0);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+}
+
+static void c28_late(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_note(t, PAWLI_NOTE_SHUTDOWN, A, 4000);
+    tale_pass(t, is_bad ? 4020 : 4000);
+    tale_note(t, PAWLI_NOTE_WORKER_STOPPED, A, 0);
+    tale_enqueue(t, 0);
+    tale_cancel(t, 0);
+}
+
 /* ---------------------------------------------------------------- telling them */
 
 static const struct story stories[] = {
     STORY(C10, c10_lost),
     STORY(C10, c10_settle_fault),
     STORY(C10, c10_beat_failed),
+    STORY(C10, c10_one_lost),
     STORY(C11, c11_settled_late),
     STORY(C11, c11_started_late),
     STORY(C11, c11_unconfirmed),
@@ -535,6 +638,11 @@ static const struct story stories[] = {
     STORY(C20, c20_given_up_untold),
     STORY(C20, c20_timeout_early),
     STORY(C21, c21_settled),
+    STORY(C28, c28_left_behind),
+    STORY(C28, c28_left_for_a_reason),
+    STORY(C28, c28_claimed),
+    STORY(C28, c28_aborted_early),
+    STORY(C28, c28_late),
 };
 
 static void every_story(void **state)
