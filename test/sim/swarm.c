@@ -99,6 +99,7 @@ static void draw_queues(struct sim_plan *plan, struct sim_dice *dice)
     /* Reapers and beats come several times per lease: long runs have long leases. */
     int64_t shortest = plan->chaos_ms * 2 * plan->reapers / REAPS_MAX;
     int64_t lease = most(leases_ms[sim_between(dice, 0, 5)], shortest);
+    bool is_mixed = sim_flip(dice); /* one worker then holds long and short leases side by side */
     plan->lease_largest_ms = 0;
     plan->lease_smallest_ms = PAWL_DURATION_MAX_MS;
     for (uint32_t i = 0; i < plan->queues; i++) {
@@ -106,8 +107,11 @@ static void draw_queues(struct sim_plan *plan, struct sim_dice *dice)
         snprintf(plan->queue[i].name, sizeof(plan->queue[i].name), "queue%u", i);
         pawl_queue_settings_init(settings);
         settings->lease_ms = sim_flip(dice) ? lease : sim_between(dice, lease, 2 * lease);
+        if (is_mixed)
+            settings->lease_ms = most(leases_ms[sim_between(dice, 0, 5)], shortest);
         if (sim_flip(dice))
-            settings->execution_timeout_ms = sim_between(dice, lease / 2, 6 * lease);
+            settings->execution_timeout_ms = sim_between(dice, settings->lease_ms / 2,
+                                                         6 * settings->lease_ms);
         settings->max_retries = sim_between(dice, 0, 4);
         settings->max_lost_leases = sim_flip(dice) ? 10 : sim_between(dice, 1, 6);
         settings->backoff_base_ms = scaled(dice, 100, 2000);
