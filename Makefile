@@ -44,6 +44,7 @@ bench: ## build, and measure the memory store against a raw baseline
 	$(RELEASE)/bench/memory-bench
 
 sim: ## simulate SEEDS=10000 (or SEEDS=5..90), or replay one seed with its trace: SEED=7
+	$(if $(SEED)$(SEEDS),,$(error SEEDS is empty: give a number of seeds (SEEDS=200), a range (SEEDS=5..90), or one seed (SEED=7)))
 	$(call deps,build test)
 	$(call setup,$(CHECKED),)
 	ninja -C $(CHECKED) --quiet test/sim/pawl-sim

@@ -474,9 +474,11 @@ typedef struct pawl_claim_args {
 /*
  * Claim up to `jobs_max` due jobs, line by line in the order given, each under a fresh lease. Of
  * one queue: by priority, then those that came back (released, recovered), then those whose time
- * has come, then arrivals in order. Leases of these queues that have expired are recovered on the
- * way. A paused queue gives nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller:
- * pawl_job_clear() each. A count of 0 means nothing is due. PAWL_UNKNOWN: leases may have been
+ * has come, then arrivals in order. On the way it recovers some of the leases of these queues that
+ * have expired, and some of the jobs whose start-by deadline has passed: of those that it cannot
+ * take, 100 and two for each of `jobs_max` at most; the rest is the reaper's. A paused queue gives
+ * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A count
+ * of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have been
  * taken in the worker's name: ask pawl_mine().
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_claim(pawl_store *store, const pawl_claim_args *args,
@@ -494,8 +496,10 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_mine(pawl_store *store, const char *worker
 
 typedef struct pawl_renew_row {
     pawl_lease lease;
-    int64_t lease_ms;  /* PAWL_DEFAULT: the queue's, as it is now */
-    bool is_unstarted; /* the holder has not begun: the execution timeout counts from now */
+    int64_t lease_ms; /* PAWL_DEFAULT: the queue's, as it is now */
+    /* The holder has not begun: the execution timeout counts from now. Ignored once a renewal
+     * without it was accepted; refused (TIMEOUT) from the claim + the timeout + two leases on. */
+    bool is_unstarted;
 } pawl_renew_row;
 
 typedef struct pawl_renewed {

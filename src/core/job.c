@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "core/backoff.h"
 #include "core/mutant.h"
+#include "core/token.h"
 
 #include <assert.h>
 #include <string.h>
@@ -106,15 +107,6 @@ bool pawli_job_is_leased(const struct pawli_job *job, pawl_wall now)
     return job->state == PAWL_IN_FLIGHT && pawli_wall_is_before(now, job->expires_at);
 }
 
-/* Takes as long for a token that is wrong in its first byte as for one wrong in its last. */
-static bool is_same_token(const pawl_token *a, const pawl_token *b)
-{
-    volatile uint8_t difference = 0;
-    for (size_t i = 0; i < sizeof(a->bytes); i++)
-        difference = (uint8_t)(difference | (a->bytes[i] ^ b->bytes[i]));
-    return difference == 0;
-}
-
 /* Whether the change comes from the holder of a valid lease: token, worker, version and expiry. */
 static bool is_from_holder(const struct pawli_job *job, const struct pawli_change *change)
 {
@@ -122,7 +114,7 @@ static bool is_from_holder(const struct pawli_job *job, const struct pawli_chang
 
     if (PAWLI_MUTANT(PAWLI_MUTANT_RELEASE_STALE) && change->event == PAWLI_EVENT_RELEASE)
         return true;
-    bool is_token_right = is_same_token(&job->token, &change->token);
+    bool is_token_right = pawli_token_is_equal(&job->token, &change->token);
     bool is_version_right = job->lease_version == change->version;
     bool is_valid = pawli_job_is_leased(job, change->now);
     if (PAWLI_MUTANT(PAWLI_MUTANT_TOKEN_UNCHECKED))
@@ -142,6 +134,8 @@ static void clear_lease(struct pawli_job *job)
     job->claimed_at = (pawl_wall){0};
     job->expires_at = (pawl_wall){0};
     job->run_until = (pawl_wall){0};
+    job->unstarted_until = (pawl_wall){0};
+    job->is_started = false;
     job->lease_ms = 0;
     job->timeout_ms = 0;
     job->is_cancel_asked = false;
@@ -207,6 +201,9 @@ static int64_t draw_backoff_ms(const struct step *step, int64_t retries)
 
 /* ---------------------------------------------------------------- one function per event */
 
+/* How many leases, as granted at the claim, a job may wait unstarted beyond its timeout. */
+#define UNSTARTED_LEASES 2
+
 static pawl_code claim(struct step *step)
 {
     struct pawli_job *job = &step->job;
@@ -229,6 +226,7 @@ static pawl_code claim(struct step *step)
     job->claimed_at = change->now;
     job->expires_at = pawli_wall_add_ms(change->now, change->lease_ms);
     job->run_until = pawli_wall_add_ms(change->now, change->timeout_ms);
+    job->unstarted_until = pawli_wall_add_ms(job->run_until, UNSTARTED_LEASES * change->lease_ms);
     job->lease_ms = change->lease_ms;
     job->timeout_ms = change->timeout_ms;
     return PAWL_OK;
@@ -242,10 +240,16 @@ static pawl_code renew(struct step *step)
 
     if (job->is_cancel_asked)
         return PAWL_CANCELLED;
-    if (change->is_unstarted)
+    /* What has started stays so, and what waits does not wait for ever: otherwise a holder that
+     * always says "unstarted" would never meet its timeout (RES-6). */
+    if (change->is_unstarted && !job->is_started) {
+        if (!pawli_wall_is_before(change->now, job->unstarted_until))
+            return PAWL_TIMEOUT;
         job->run_until = pawli_wall_add_ms(change->now, job->timeout_ms);
+    }
     if (!pawli_wall_is_before(change->now, job->run_until))
         return PAWL_TIMEOUT;
+    job->is_started = job->is_started || !change->is_unstarted;
     /* Never shortened, also where the queue's lease has become shorter: RES-1, Q-EXTEND. */
     pawl_wall expires_at = pawli_wall_add_ms(change->now, change->lease_ms);
     if (pawli_wall_is_before(job->expires_at, expires_at))
@@ -366,6 +370,8 @@ static pawl_code expire(struct step *step)
          * (RES-5). */
         int64_t delay_ms = job->lost_in_a_row >= 2 ? draw_backoff_ms(step, job->lost_in_a_row - 2)
                                                    : 0;
+        if (PAWLI_MUTANT(PAWLI_MUTANT_LOSS_NO_DELAY))
+            delay_ms = 0;
         put_back(step,
                  (struct verdict){PAWL_ZOMBIE_REQUEUE, PAWL_REASON_EXPIRED, PAWL_ENDED_BY_EXPIRY},
                  delay_ms);

@@ -30,6 +30,8 @@ struct pawli_job {
     pawl_wall claimed_at;
     pawl_wall expires_at;
     pawl_wall run_until;
+    pawl_wall unstarted_until; /* renewals as unstarted are refused from here on */
+    bool is_started;           /* a renewal as started was accepted */
     int64_t lease_ms;
     int64_t timeout_ms;
     bool is_cancel_asked;
@@ -91,7 +93,7 @@ struct pawli_ledger_row {
  * PAWL_OK: `job` is changed and *ret_row says which ledger row must be written with it.
  * PAWL_STALE: the lease shown is not this job's valid lease (token, worker, version, expiry:
  * RES-3). PAWL_CANCELLED, PAWL_TIMEOUT: RENEW of a job that is marked, or past its execution
- * timeout. PAWL_NOT_DUE ... PAWL_NOT_MISSED: the state does not allow it; see pawl.h. A CLAIM of a
+ * timeout, or unstarted for too long. PAWL_NOT_DUE ... PAWL_NOT_MISSED: the state does not allow it; see pawl.h. A CLAIM of a
  * job whose lease has expired is PAWL_LEASED: expire it first, so that the expiry leaves its row
  * (RES-4). `random` is drawn from only where a backoff is computed.
  */
@@ -111,7 +113,7 @@ enum pawli_event pawli_event_of(pawl_settle_action action);
 
 /*
  * Whether a ledger row is what settling with `action` left behind, so that a repeated settle can be
- * answered OK. The row must already be of the same job, lease version and worker.
+ * answered OK. The row must already be of the same job, lease version, worker and token.
  */
 bool pawli_job_is_replay(pawl_settle_action action, const struct pawli_ledger_row *row);
 

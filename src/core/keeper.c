@@ -255,7 +255,7 @@ void pawli_keeper_on_shutdown(struct pawli_keeper *keeper, pawl_mono now, int64_
     pawli_keeper_look(keeper, now);
     keeper->is_draining = true;
     keeper->stop_by = pawli_mono_min(keeper->stop_by, pawli_mono_add_ms(keeper->now, timeout_ms));
-    /* The grace period is a part of the time, and never all of it: what runs gets time to finish. */
+    /* The grace period is a part of the time, never all of it: what runs gets time to finish. */
     int64_t left_ms = pawli_mono_diff_ms(keeper->now, keeper->stop_by);
     int64_t grace_ms = keeper->settings.grace_ms;
     if (grace_ms > left_ms / DRAIN_GRACE_PART)

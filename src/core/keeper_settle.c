@@ -28,7 +28,9 @@ static struct pawli_action_item outcome_of(const struct hold *hold, struct pawli
     struct pawli_action_item item = {.delay_ms = PAWL_DEFAULT};
     bool is_stopping = hold->abort_why == PAWLI_WHY_SHUTDOWN ||
                        hold->abort_why == PAWLI_WHY_ABORT_ALL;
-    if (hold->abort_why == PAWLI_WHY_TIMEOUT) {
+    bool is_mutant_done = PAWLI_MUTANT(PAWLI_MUTANT_TIMEOUT_SUCCEEDS) &&
+                          ended.result == PAWLI_RESULT_DONE;
+    if (hold->abort_why == PAWLI_WHY_TIMEOUT && !is_mutant_done) {
         item.action = PAWL_RETRY; /* RES-6, whatever it answered after it was told to stop */
         item.reason = PAWL_REASON_TIMEOUT;
     } else if (ended.result == PAWLI_RESULT_DONE) {
@@ -175,8 +177,8 @@ static enum pawli_why why_over(const struct hold *hold, pawl_code code)
 }
 
 /*
- * The call as a whole went wrong: what it carried is sent again. Where it was refused as invalid, each
- * goes by itself, so that only the one that spoils it is dropped.
+ * The call as a whole went wrong: what it carried is sent again. Where it was refused as invalid,
+ * each goes by itself, so that only the one that spoils it is dropped.
  */
 static void send_again(struct pawli_keeper *keeper, struct hold_list *sent, struct hold_list *to,
                        pawl_code code)

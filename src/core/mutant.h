@@ -51,6 +51,9 @@ enum pawli_mutant {
                                         not answered */
     PAWLI_MUTANT_UNKNOWN_IS_DONE,    /* a settle whose reply was lost counts as done */
     PAWLI_MUTANT_REFUSAL_ABORTS_ALL, /* a refused renewal aborts every job */
+    /* added later, so that the numbers above stay */
+    PAWLI_MUTANT_LOSS_NO_DELAY,    /* job: no backoff from the second lost lease in a row on */
+    PAWLI_MUTANT_TIMEOUT_SUCCEEDS, /* keeper: work that its timeout stopped is settled as done */
     PAWLI_MUTANTS
 };
 

@@ -22,6 +22,7 @@
 #include "core/backlog.h"
 #include "core/intervals.h"
 #include "core/policy.h"
+#include "core/token.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -193,7 +194,7 @@ static pawl_code check_lease(const struct pawli_worklease *record, const pawl_to
 {
     if (!record->is_leased)
         return pawli_fail(err, PAWL_WL_NO_LEASE, "there is no lease in domain %s", record->domain);
-    if (memcmp(record->lease.token.bytes, token->bytes, sizeof token->bytes) != 0)
+    if (!pawli_token_is_equal(&record->lease.token, token))
         return pawli_fail(err, PAWL_WL_TOKEN,
                           "the token is not that of the lease on offset %" PRId64 " in domain %s",
                           record->lease.offset, record->domain);

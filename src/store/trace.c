@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "core/token.h"
 #include "store/store.h"
 #include "store/trace_format.h"
 
@@ -39,13 +40,7 @@ uint64_t pawli_trace_digest(const pawl_token *token)
 {
     assert(token != NULL);
 
-    uint64_t digest = trace_load(token->bytes) * UINT64_C(0x9e3779b97f4a7c15);
-    digest ^= digest >> 29;
-    digest = (digest ^ trace_load(token->bytes + 8)) * UINT64_C(0xbf58476d1ce4e5b9);
-    digest ^= digest >> 32;
-    digest *= UINT64_C(0x94d049bb133111eb);
-    digest ^= digest >> 31;
-    return digest == 0 ? 1 : digest;
+    return pawli_token_digest(token);
 }
 
 /* ---------------------------------------------------------------- a call under way */

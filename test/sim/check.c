@@ -219,6 +219,14 @@ int64_t check_shrunk(const struct check_book *book, int64_t us)
     return minus(us, minus(check_stretched(book, us), us));
 }
 
+void check_delays_add(struct check_delays *delays, int64_t delay_us, int64_t most_ms)
+{
+    delays->count++;
+    delays->zeros += delay_us == 0;
+    for (int64_t ways = most_ms; ways > 0; ways /= 2)
+        delays->bits++;
+}
+
 struct check_lease *check_lease_of(struct check_job *job, int64_t version)
 {
     struct check_lease *lease = job->leases;

@@ -142,6 +142,8 @@ struct check_lease {
     int64_t expires_at_latest_us; /* the same, with all the drift there may be */
     uint32_t extended_seq;        /* of the claim or renewal that set it */
     int64_t run_until_us;
+    int64_t unstarted_until_us;        /* renewals as unstarted are refused from here on */
+    bool is_started;                   /* a renewal as started was accepted */
     const struct check_event *renewed; /* loose: the last renewal that was accepted */
     bool is_expiry_known;              /* loose: no renewal went without an answer */
     bool is_in_ledger;                 /* loose: its row was found */
@@ -258,6 +260,11 @@ struct check_where {
 
 struct check_arena;
 
+/* Delays that were drawn. That all are 0 is less likely than one in 2^bits. */
+struct check_delays {
+    size_t count, zeros, bits;
+};
+
 struct check_book {
     const struct check_options *options;
     struct check_report *report;
@@ -291,7 +298,7 @@ struct check_book {
     bool is_prune_unknown;
     int64_t enqueued_ok, enqueued_unknown;
     uint32_t unknown_claims;
-    size_t backoffs, backoffs_zero, backoffs_bits; /* C18: computed delays */
+    struct check_delays retry_delays, loss_delays; /* C18: computed ones */
     uint64_t *digests;
     size_t digests_count, digests_size;
 
@@ -323,6 +330,9 @@ bool check_overlaps(const struct check_spans *spans, int64_t from_us, int64_t to
 int64_t check_stretched(const struct check_book *book, int64_t us);
 /* Less than it. */
 int64_t check_shrunk(const struct check_book *book, int64_t us);
+
+/* A delay was drawn from 0 to most_ms. */
+void check_delays_add(struct check_delays *delays, int64_t delay_us, int64_t most_ms);
 
 struct check_lease *check_lease_of(struct check_job *job, int64_t version);
 

@@ -63,6 +63,14 @@ bool check_is_gone(struct check_model *model, const struct check_event *event)
 
 /* ---------------------------------------------------------------- renew */
 
+/* From when on a renewal is refused: what has started stays so, and what has not may not wait for
+ * ever. RES-6 */
+static int64_t refused_from_us(const struct check_lease *lease, const struct check_event *event)
+{
+    return event->is_unstarted && !lease->is_started ? lease->unstarted_until_us
+                                                     : lease->run_until_us;
+}
+
 static void renewed_ok(struct check_model *model, const struct check_event *event)
 {
     struct check_lease *lease = model->lease;
@@ -71,11 +79,13 @@ static void renewed_ok(struct check_model *model, const struct check_event *even
     if (lease->is_cancel_asked)
         check_wrong(model, CHECK_C23, event, "renewed although it is marked for cancellation");
     lease->is_cancel_possible = false; /* it was not marked by then */
-    if (event->is_unstarted)
-        lease->run_until_us = plus(event->store_us, ms_to_us(lease->grant->u.grant.timeout_ms));
-    if (event->store_us >= lease->run_until_us)
+    if (event->store_us >= refused_from_us(lease, event))
         check_wrong(model, CHECK_C23, event, "renewed %" PRId64 " us after the execution timeout",
-                    minus(event->store_us, lease->run_until_us));
+                    minus(event->store_us, refused_from_us(lease, event)));
+    if (!event->is_unstarted)
+        lease->is_started = true;
+    else if (!lease->is_started)
+        lease->run_until_us = plus(event->store_us, ms_to_us(lease->grant->u.grant.timeout_ms));
     if (event->u.renew.expires_us != wanted_us)
         check_wrong(model, CHECK_C23, event,
                     "expires %" PRId64 " us %s than the later of what it was and now + lease",
@@ -112,7 +122,7 @@ void check_renewed(struct check_model *model, const struct check_event *event)
             check_wrong(model, CHECK_C22, event, "answered CANCELLED, but nobody cancelled it");
         lease->is_cancel_asked = true;
     } else if (event->code == PAWL_TIMEOUT) {
-        if (event->is_unstarted || event->store_us < lease->run_until_us)
+        if (event->store_us < refused_from_us(lease, event))
             check_wrong(model, CHECK_C23, event, "answered TIMEOUT before its execution timeout");
         lease->is_cancel_possible = false;
     } else {
@@ -146,13 +156,7 @@ static void check_delay(struct check_model *model, const struct check_event *eve
                     delay_us, model->retries, most_ms);
         return;
     }
-    struct check_book *book = model->book;
-    book->backoffs++;
-    if (delay_us == 0)
-        book->backoffs_zero++;
-    /* How unlikely it is that all of them are 0: added up as bits. */
-    for (int64_t ways = most_ms; ways > 0; ways /= 2)
-        book->backoffs_bits++;
+    check_delays_add(&model->book->retry_delays, delay_us, most_ms);
 }
 
 /* What the settle must have made of the job. A mark by filter is known only from the answer. */
@@ -241,7 +245,8 @@ static void settled_first(struct check_model *model, const struct check_event *e
 /* Whether a settle repeats one that was accepted. Cancelled jobs fail whatever was asked. */
 static bool is_replay(const struct check_lease *lease, const struct check_event *event)
 {
-    if (lease == NULL || lease->holder != event->by)
+    if (lease == NULL || lease->holder != event->by || lease->grant == NULL ||
+        lease->grant->digest != event->digest)
         return false;
     if (lease->is_ended_cancelled && event->action != PAWL_SUCCEED)
         return lease->end == CHECK_SETTLED || lease->end == CHECK_RELEASED;

@@ -164,6 +164,8 @@ static void set_due_after_expiry(struct check_model *model, const struct check_e
                     "due %" PRId64 " us after loss %" PRId64 " in a row; 0 to %" PRId64
                     " ms are allowed",
                     delay_us, model->lost_in_a_row, most_ms);
+    } else if (most_ms > 0) {
+        check_delays_add(&model->book->loss_delays, delay_us, most_ms);
     }
 }
 

@@ -145,6 +145,8 @@ static void claimed(struct check_model *model, const struct check_event *event)
     check_enter(model, PAWL_IN_FLIGHT, model->reason, event->seq);
     check_extend(model->book, lease, event, event->u.grant.expires_us);
     lease->run_until_us = event->u.grant.run_until_us;
+    lease->unstarted_until_us = plus(lease->run_until_us, ms_to_us(2 * event->u.grant.lease_ms));
+    lease->is_started = false;
 }
 
 static void shown_as_mine(struct check_model *model, const struct check_event *event)
@@ -365,6 +367,16 @@ static bool walk_job(struct check_book *book, struct check_job *job, struct chec
     return !book->is_out_of_memory;
 }
 
+/* Q-BACKOFF, RES-5: one delay of 0 may be chance, all of them are not. */
+static void check_delays(struct check_book *book, const struct check_delays *delays,
+                         const char *when)
+{
+    if (delays->count >= 3 && delays->zeros == delays->count && delays->bits > 40)
+        check_fail(book, CHECK_C18, NULL,
+                   "all %zu computed delays %s are 0: less likely than one in 2^%zu", delays->count,
+                   when, delays->bits);
+}
+
 bool check_store(struct check_book *book)
 {
     size_t wheres = 0;
@@ -385,9 +397,7 @@ bool check_store(struct check_book *book)
         if (!walk_job(book, job, rows, rows_size))
             return false;
     }
-    if (book->backoffs >= 3 && book->backoffs_zero == book->backoffs && book->backoffs_bits > 40)
-        check_fail(book, CHECK_C18, NULL,
-                   "all %zu computed delays are 0: less likely than one in 2^%zu", book->backoffs,
-                   book->backoffs_bits);
+    check_delays(book, &book->retry_delays, "after a retry");
+    check_delays(book, &book->loss_delays, "from the second lost lease in a row on");
     return true;
 }

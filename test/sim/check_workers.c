@@ -187,15 +187,16 @@ static int64_t timeout_from_us(const struct check_book *book, const struct check
 static bool is_result(const struct check_book *book, const struct check_lease *lease,
                       uint64_t action)
 {
-    bool is_late = lease->abort_why == PAWLI_WHY_TIMEOUT ||
-                   (lease->abort_why == PAWLI_WHY_NONE &&
-                    lease->ended_us >= timeout_from_us(book, lease));
-    if (is_late && action == PAWL_RETRY)
-        return true;
-    if (lease->abort_why == PAWLI_WHY_CANCELLED && action == PAWL_FAIL)
-        return true;
     bool is_stopped = lease->abort_why == PAWLI_WHY_SHUTDOWN ||
                       lease->abort_why == PAWLI_WHY_ABORT_ALL;
+    bool is_late = lease->abort_why == PAWLI_WHY_NONE &&
+                   lease->ended_us >= timeout_from_us(book, lease);
+    if (lease->abort_why == PAWLI_WHY_TIMEOUT)
+        return action == PAWL_RETRY; /* RES-6, whatever it answered */
+    if (lease->abort_why == PAWLI_WHY_CANCELLED)
+        return action == (lease->result == PAWLI_RESULT_DONE ? PAWL_SUCCEED : PAWL_FAIL);
+    if (is_late && action == PAWL_RETRY)
+        return true;
     switch (lease->result) {
     case PAWLI_RESULT_DONE:
         return action == PAWL_SUCCEED;
@@ -208,6 +209,23 @@ static bool is_result(const struct check_book *book, const struct check_lease *l
     default:
         return false;
     }
+}
+
+/* The reason that goes with an action is that of the stop. */
+static void check_reason(struct check_book *book, const struct check_event *event)
+{
+    const struct check_lease *lease = event->lease;
+    if (event->by == NULL || lease->holder != event->by || !event->by->is_told || lease->is_wrong ||
+        lease->ended_us == CHECK_NEVER_US)
+        return;
+    pawl_reason wanted = lease->abort_why == PAWLI_WHY_TIMEOUT     ? PAWL_REASON_TIMEOUT
+                         : lease->abort_why == PAWLI_WHY_CANCELLED ? PAWL_REASON_CANCELLED
+                                                                   : PAWL_REASON_NONE;
+    if (wanted != PAWL_REASON_NONE && event->action != PAWL_SUCCEED && event->reason != wanted)
+        check_fail(book, CHECK_C17, event,
+                   "%s settles it for the reason %s, but it was stopped: %s",
+                   check_worker_name(event->by), pawl_reason_name((pawl_reason)event->reason),
+                   pawli_why_name((enum pawli_why)lease->abort_why));
 }
 
 static void sends_settle(struct check_book *book, const struct check_event *event)
@@ -406,7 +424,7 @@ static void extended(const struct check_book *book, struct check_lease *lease,
     lease->valid_until_us = plus(event->until_us, check_stretched(book, left_us));
 }
 
-static void walk_answer(const struct check_book *book, const struct check_event *event)
+static void walk_answer(struct check_book *book, const struct check_event *event)
 {
     struct check_lease *lease = event->lease;
     bool is_stale = event->code == PAWL_STALE || event->code == PAWL_GONE;
@@ -422,6 +440,7 @@ static void walk_answer(const struct check_book *book, const struct check_event 
             extended(book, lease, event, event->u.renew.expires_us, event->u.renew.lease_ms);
         break;
     case PAWLI_VERB_SETTLE:
+        check_reason(book, event);
         lease->is_settle_ok = lease->is_settle_ok || event->code == PAWL_OK;
         lease->is_settle_stale = lease->is_settle_stale || is_stale;
         break;

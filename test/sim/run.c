@@ -43,6 +43,15 @@ static void violated(struct sim_outcome *outcome, const char *rule, const char *
     snprintf(outcome->text, sizeof(outcome->text), "%s", text);
 }
 
+bool sim_outcome_has_broken(const struct sim_outcome *outcome, const char *rule)
+{
+    for (int i = 1; i < CHECK_RULES_COUNT; i++) {
+        if (strcmp(check_rule_number((enum check_rule)i), rule) == 0 && outcome->broken >> i & 1)
+            return true;
+    }
+    return !outcome->is_ok && strcmp(outcome->rule, rule) == 0;
+}
+
 /* ---------------------------------------------------------------- the history */
 
 static void print_history(const uint8_t *bytes, size_t bytes_len, FILE *out)
@@ -88,6 +97,8 @@ static void judge(const struct sim_plan *plan, const struct sim_run_args *args,
         abort();
     sim_must(check_history(history->bytes, history->len, &options, report, &err), &err, "check");
     outcome->records = report->records;
+    for (int i = 0; i < CHECK_RULES_COUNT && outcome->is_ok; i++)
+        outcome->broken |= (uint64_t)report->is_broken[i] << i;
     if (report->kept > 0) {
         const struct check_violation *violation = &report->violations[0];
         char id[PAWL_ID_TEXT_MAX];

@@ -172,7 +172,8 @@ static struct model_row *write_row(struct model_job *job, struct end end)
     }
     memset(job->worker, 0, sizeof(job->worker));
     memset(&job->token, 0, sizeof(job->token));
-    job->claimed = job->expires = job->run_until = never;
+    job->claimed = job->expires = job->run_until = job->unstarted_until = never;
+    job->is_started = false;
     job->is_cancel_asked = false;
     return row;
 }
@@ -307,12 +308,15 @@ const char *model_renewed(struct model *model, struct model_span span, const cha
         return model_same_code(model, answer->code, PAWL_STALE);
     if (job->is_cancel_asked)
         return model_same_code(model, answer->code, PAWL_CANCELLED);
-    if (row->is_unstarted)
-        job->run_until = model_after(span, job->run_timeout_ms);
-    enum model_when timed_out = model_has_come(span, job->run_until);
+    bool is_waiting = row->is_unstarted && !job->is_started;
+    enum model_when timed_out = model_has_come(span,
+                                               is_waiting ? job->unstarted_until : job->run_until);
     if (timed_out == MODEL_COME || (timed_out == MODEL_UNSURE && answer->code == PAWL_TIMEOUT))
         return model_same_code(model, answer->code, PAWL_TIMEOUT);
     MODEL_TRY(model_same_code(model, answer->code, PAWL_OK));
+    if (is_waiting)
+        job->run_until = model_after(span, job->run_timeout_ms);
+    job->is_started = !is_waiting;
     int64_t lease_ms = row->lease_ms != PAWL_DEFAULT ? row->lease_ms
                                                      : settings_of(model, job)->lease_ms;
     struct model_instant extended = model_after(span, lease_ms);
@@ -410,13 +414,13 @@ static const char *check_replay(struct model *model, const struct model_job *job
     for (size_t i = 0; i < job->rows_count; i++) {
         const struct model_row *found = &job->rows[i];
         if (found->lease_version != row->lease.version || found->lease_version == 0 ||
-            found->ended_by != PAWL_ENDED_BY_HOLDER || strcmp(found->worker, worker) != 0)
+            found->ended_by != PAWL_ENDED_BY_HOLDER || strcmp(found->worker, worker) != 0 ||
+            !is_same_token(&found->token, &row->lease.token))
             continue;
-        /* A ledger keeps no token, and does not tell by which action a marked job was ended. */
-        bool is_token_right = is_same_token(&found->token, &row->lease.token);
+        /* A ledger does not tell by which action a marked job was ended. */
         bool is_cancelled = found->reason == PAWL_REASON_CANCELLED && row->action != PAWL_SUCCEED;
         bool is_same = found->is_settle && found->action == row->action;
-        bool is_open = (is_same && !is_token_right) || (is_cancelled && !is_same);
+        bool is_open = is_cancelled && !is_same;
         if (is_open && answer->code == PAWL_STALE)
             return NULL;
         if (!is_same && !is_open)
@@ -699,6 +703,9 @@ static const char *take_over(struct model *model, struct model_span span, struct
                                           job->claimed.low_us + lease_ms * 1000};
     job->run_until = (struct model_instant){job->claimed.low_us + timeout_ms * 1000,
                                             job->claimed.low_us + timeout_ms * 1000};
+    job->unstarted_until = (struct model_instant){job->run_until.low_us + 2 * lease_ms * 1000,
+                                                  job->run_until.low_us + 2 * lease_ms * 1000};
+    job->is_started = false;
     MODEL_TRY(model_learn(model, "the expiry", told->expires_at, &job->expires));
     return model_learn(model, "the timeout's end", told->run_until, &job->run_until);
 }

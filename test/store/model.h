@@ -80,6 +80,8 @@ struct model_job {
     struct model_instant claimed;
     struct model_instant expires;
     struct model_instant run_until;
+    struct model_instant unstarted_until;
+    bool is_started; /* a renewal said so */
     bool is_cancel_asked;
 
     /* what the next look at it may find, or must */

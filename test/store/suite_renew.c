@@ -158,7 +158,7 @@ static void an_unstarted_job_is_not_running_yet(struct stage *s)
     pawl_id id = put(s, "mail");
     const pawl_job *job = take(s, "mail", "w1");
     pawl_renew_row row = {.lease = lease_of(job), .lease_ms = PAWL_DEFAULT, .is_unstarted = true};
-    for (int i = 0; i < 8; i++) { /* 160 s in the buffer */
+    for (int i = 0; i < 7; i++) { /* 140 s in the buffer */
         age(s, 20 * SECOND);
         expect_code(renew_row(s, "w1", &row).code, PAWL_OK);
         expect_near(s, look(s, id)->run_until, 3 * LEASE);
@@ -169,6 +169,44 @@ static void an_unstarted_job_is_not_running_yet(struct stage *s)
     }
     age(s, 20 * SECOND);
     expect_code(renew(s, job).code, PAWL_TIMEOUT);
+}
+
+/* RES-6, RULE-020-051 */
+static void what_has_started_is_not_unstarted_again(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    pawl_renew_row row = {.lease = lease_of(job), .lease_ms = PAWL_DEFAULT, .is_unstarted = true};
+    age(s, 20 * SECOND);
+    expect_code(renew(s, job).code, PAWL_OK);
+    for (int i = 0; i < 3; i++) {
+        age(s, 20 * SECOND);
+        expect_code(renew_row(s, "w1", &row).code, PAWL_OK);
+    }
+    age(s, 15 * SECOND); /* 95 s of 90 */
+    struct picture before = picture_of(s, id);
+    expect_code(renew_row(s, "w1", &row).code, PAWL_TIMEOUT);
+    expect_code(renew(s, job).code, PAWL_TIMEOUT);
+    expect_code(renew_row(s, "w1", &row).code, PAWL_TIMEOUT);
+    expect_unchanged(s, &before);
+}
+
+/* RES-6, RULE-020-051: three leases of timeout, and two */
+static void nobody_is_unstarted_for_ever(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    pawl_renew_row row = {.lease = lease_of(job), .lease_ms = PAWL_DEFAULT, .is_unstarted = true};
+    for (int i = 0; i < 7; i++) {
+        age(s, 20 * SECOND);
+        expect_code(renew_row(s, "w1", &row).code, PAWL_OK);
+    }
+    age(s, 15 * SECOND); /* 155 s of 150 */
+    struct picture before = picture_of(s, id);
+    expect_code(renew_row(s, "w1", &row).code, PAWL_TIMEOUT);
+    expect_unchanged(s, &before);
+    age(s, 20 * SECOND); /* so the lease ends */
+    expect_number(reap_one(s)->reason, PAWL_REASON_EXPIRED);
 }
 
 /* RES-6 */
@@ -260,6 +298,8 @@ static const struct suite_case cases[] = {
     CASE(past_the_timeout_the_holder_may_still_settle),
     CASE_ON(EXACT_CLOCK, the_timeout_holds_to_the_millisecond),
     CASE(an_unstarted_job_is_not_running_yet),
+    CASE(what_has_started_is_not_unstarted_again),
+    CASE(nobody_is_unstarted_for_ever),
     CASE(a_job_may_have_its_own_timeout),
     CASE(a_queue_may_have_its_own_timeout),
     CASE(the_timeout_goes_by_the_lease_granted),

@@ -186,6 +186,38 @@ static void a_repeat_by_another_worker_is_stale(struct stage *s)
     expect_code(settle_row(s, "w1", &row).code, PAWL_STALE);
 }
 
+/* Q-STALE, RULE-020-003: the row alone does not make a holder of whoever names it */
+static void a_repeat_with_another_token_is_stale(struct stage *s)
+{
+    const char *const queues[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < COUNT_OF(actions); i++) {
+        const pawl_job *job = settled_job(s, queues[i], actions[i]);
+        struct picture before = picture_of(s, job->id);
+        for (size_t byte = 0; byte < sizeof(job->token.bytes); byte++) {
+            pawl_settle_row row = settle_row_for(job, actions[i]);
+            row.lease.token.bytes[byte] ^= 1;
+            expect_code(settle_row(s, "w1", &row).code, PAWL_STALE);
+        }
+        pawl_settle_row none = settle_row_for(job, actions[i]);
+        none.lease.token = (pawl_token){{0}};
+        expect_code(settle_row(s, "w1", &none).code, PAWL_STALE);
+        expect_unchanged(s, &before);
+        expect_replay(s, job, actions[i], LEFT(state_after(actions[i]), 1));
+    }
+}
+
+/* RES-13, Q-STALE: the same for what a release ended, the job being marked */
+static void a_repeat_after_a_cancelled_release_needs_its_token(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    expect_code(cancel(s, id).code, PAWL_OK);
+    expect_code(release(s, job), PAWL_OK);
+    pawl_settle_row row = settle_row_for(job, PAWL_RETRY);
+    row.lease.token.bytes[0] ^= 1;
+    expect_code(settle_row(s, "w1", &row).code, PAWL_STALE);
+}
+
 /* A pruned history is no memory at all. */
 static void after_prune_a_repeat_finds_nothing(struct stage *s)
 {
@@ -226,6 +258,8 @@ static const struct suite_case cases[] = {
     CASE(a_settle_that_came_too_late_stays_too_late),
     CASE(an_expiry_is_nobodys_settle),
     CASE(a_repeat_by_another_worker_is_stale),
+    CASE(a_repeat_with_another_token_is_stale),
+    CASE(a_repeat_after_a_cancelled_release_needs_its_token),
     CASE(after_prune_a_repeat_finds_nothing),
     CASE(the_same_settle_twice_in_a_batch_is_done_once),
 };

@@ -31,6 +31,7 @@ static void dump_row(FILE *out, const struct entry *entry, int64_t i)
             LL(i + 1), LL(row->job_version), LL(row->started_at.us), LL(row->finished_at.us),
             row->outcome, row->reason, row->ended_by,
             row->holder != NULL ? row->holder->name : "-");
+    fprintf(out, " digest=%llx", (unsigned long long)row->token_digest);
     if (row->error != NULL)
         fprintf(out, " error=%s|%s", row->error->chars, row->error->chars + row->error->text_at);
     fprintf(out, "\n");
@@ -49,6 +50,7 @@ static void dump_entry(FILE *out, const struct entry *entry)
     fprintf(out, " worker=%s claimed=%lld expires=%lld until=%lld lease=%lld timeout=%lld mark=%d",
             job->worker, LL(job->claimed_at.us), LL(job->expires_at.us), LL(job->run_until.us),
             LL(job->lease_ms), LL(job->timeout_ms), job->is_cancel_asked);
+    fprintf(out, " started=%d unstarted=%lld", job->is_started, LL(job->unstarted_until.us));
     fprintf(out, " own=%lld/%lld/%lld/%lld place=%d/%d/%lld/%lld/%d shelf=%d deadline=%lld key=%d",
             LL(entry->max_retries), LL(entry->timeout_ms), LL(entry->backoff_base_ms),
             LL(entry->backoff_max_ms), entry->priority, entry->rank, LL(entry->timed_us),

@@ -189,22 +189,27 @@ void tale_settle(struct tale *tale, const char *worker, int job, pawl_settle_act
     bool is_back = action == PAWL_SNOOZE || (action == PAWL_RETRY && it->retries < it->max_retries);
     row.action = action;
     row.delay_ms = delay_ms;
+    row.reason = tale->reason;
     row.attempt_no = it->attempts + 1;
     row.state = action == PAWL_SUCCEED ? PAWL_SUCCEEDED : is_back ? PAWL_READY : PAWL_FAILED;
     if (is_back)
         row.due_at = wall_in(tale, delay_ms == PAWL_DEFAULT ? COMPUTED_MS : delay_ms);
     pawl_state state = row.state;
+    pawl_reason reason = tale->reason;
+    tale->reason = PAWL_REASON_NONE;
     if (!tell(tale, PAWLI_VERB_SETTLE, worker, row))
         return;
     add_row(tale, job,
-            (struct pawli_trace_row){.outcome = state == PAWL_SUCCEEDED ? PAWL_DISPATCHED
-                                                : is_back               ? PAWL_RETRYABLE
-                                                                        : PAWL_FAILED_FINAL,
-                                     .reason = state == PAWL_SUCCEEDED ? PAWL_REASON_NONE
-                                               : action == PAWL_SNOOZE ? PAWL_REASON_SNOOZE
-                                               : action == PAWL_FAIL   ? PAWL_REASON_FATAL
-                                               : is_back               ? PAWL_REASON_ERROR
-                                                                       : PAWL_REASON_EXHAUSTED});
+            (struct pawli_trace_row){
+                .outcome = state == PAWL_SUCCEEDED ? PAWL_DISPATCHED
+                           : is_back               ? PAWL_RETRYABLE
+                                                   : PAWL_FAILED_FINAL,
+                .reason = state == PAWL_SUCCEEDED ? PAWL_REASON_NONE
+                          : action == PAWL_SNOOZE ? PAWL_REASON_SNOOZE
+                          : reason != PAWL_REASON_NONE && (is_back || action == PAWL_FAIL) ? reason
+                          : action == PAWL_FAIL ? PAWL_REASON_FATAL
+                          : is_back             ? PAWL_REASON_ERROR
+                                                : PAWL_REASON_EXHAUSTED});
     if (action == PAWL_RETRY && is_back)
         it->retries++;
     it->due_at = row.due_at;

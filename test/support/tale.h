@@ -47,6 +47,7 @@ struct tale {
     int64_t takes_us;    /* how long calls take: for loose ones */
     pawl_code call_code; /* of the next call as a whole, then OK again */
     pawl_code row_code;  /* of the next row, then OK again; anything but OK changes nothing */
+    pawl_reason reason;  /* asked for by the next settle, then NONE again */
     uint64_t digests;    /* tokens given out */
     struct tale_job jobs[TALE_JOBS];
 

@@ -82,6 +82,7 @@ static void a_claim_grants_a_lease(void **state)
     assert_true(job.claimed_at.us == at(5).us);
     assert_true(job.expires_at.us == at(5 + LEASE_MS).us);
     assert_true(job.run_until.us == at(5 + TIMEOUT_MS).us);
+    assert_true(job.unstarted_until.us == at(5 + TIMEOUT_MS + 2 * LEASE_MS).us && !job.is_started);
     assert_true(job.lease_ms == LEASE_MS && job.timeout_ms == TIMEOUT_MS);
     assert_true(job.attempts == 0 && job.retries == 0 && job.lost_leases == 0);
     assert_true(job.due_at.us == at(0).us);
@@ -283,6 +284,48 @@ static void an_unstarted_job_has_all_its_time(void **state)
     refused(&job, change, PAWL_TIMEOUT);
 }
 
+/* RES-6, RULE-020-051: what has started does not become unstarted by saying so. */
+static void a_started_job_cannot_gain_time(void **state)
+{
+    (void)state;
+    struct pawli_job job = ready_job();
+    struct pawli_change claim = claim_at(0);
+    claim.timeout_ms = 20000;
+    (void)must(&job, claim);
+    (void)must(&job, by_holder(&job, PAWLI_EVENT_RENEW, 10000));
+    assert_true(job.is_started);
+    struct pawli_change change = by_holder(&job, PAWLI_EVENT_RENEW, 15000);
+    change.is_unstarted = true;
+    (void)must(&job, change); /* it extends the lease, but moves no timeout */
+    assert_true(job.run_until.us == at(20000).us && job.is_started);
+    assert_true(job.expires_at.us == at(15000 + LEASE_MS).us);
+    change.now = at(20000);
+    refused(&job, change, PAWL_TIMEOUT);
+    change.is_unstarted = false;
+    refused(&job, change, PAWL_TIMEOUT);
+    change.is_unstarted = true;
+    refused(&job, change, PAWL_TIMEOUT);
+}
+
+/* RES-6: a job may wait for its timeout and two leases, as they were at the claim. */
+static void a_job_cannot_stay_unstarted(void **state)
+{
+    (void)state;
+    const int64_t most_ms = TIMEOUT_MS + 2 * LEASE_MS;
+    struct pawli_job job = claimed_job(0);
+    struct pawli_change change = by_holder(&job, PAWLI_EVENT_RENEW, LEASE_MS - 1);
+    change.is_unstarted = true;
+    change.lease_ms = 2 * most_ms; /* a longer lease buys no more of it */
+    (void)must(&job, change);
+    change.now = just_before(at(most_ms));
+    (void)must(&job, change);
+    assert_false(job.is_started);
+    change.now = at(most_ms);
+    refused(&job, change, PAWL_TIMEOUT);
+    change.is_unstarted = false; /* begun meanwhile, and within its timeout */
+    (void)must(&job, change);
+}
+
 /* RES-13: renew answers CANCELLED, whatever else is true, and does not extend. */
 static void a_renewal_of_a_marked_job_is_refused(void **state)
 {
@@ -345,6 +388,8 @@ int main(void)
         cmocka_unit_test(a_renewal_never_shortens),
         cmocka_unit_test(a_renewal_is_refused_past_the_execution_timeout),
         cmocka_unit_test(an_unstarted_job_has_all_its_time),
+        cmocka_unit_test(a_started_job_cannot_gain_time),
+        cmocka_unit_test(a_job_cannot_stay_unstarted),
         cmocka_unit_test(a_renewal_of_a_marked_job_is_refused),
         cmocka_unit_test(numbers_have_names),
     };

@@ -102,6 +102,18 @@ static void c3_renew_token(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+/* Q-STALE: a repeated settle shows the token, too. */
+static void c3_replay_token(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    tale_settle(t, A, 0, PAWL_RETRY, PAWL_DEFAULT);
+    t->row_code = is_bad ? PAWL_OK : PAWL_STALE;
+    t->bend = bend_digest;
+    tale_settle_again(t, A, 0, PAWL_RETRY);
+    tale_cancel(t, 0);
+}
+
 static void c3_release_worker(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -527,6 +539,11 @@ static void bend_due_now(struct pawli_trace_record *call, struct pawli_trace_row
     row->due_at = call->store_at;
 }
 
+static void bend_due_soon(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    row->due_at.us = call->store_at.us + 7000;
+}
+
 static void bend_due_far(struct pawli_trace_record *call, struct pawli_trace_row *row)
 {
     row->due_at.us = call->store_at.us + 501000;
@@ -579,6 +596,22 @@ static void c18_never_any_delay(struct tale *t, bool is_bad)
         tale_claim(t, A, i);
         t->bend = is_bad || i == 0 ? bend_due_now : NULL;
         tale_settle(t, A, i, PAWL_RETRY, PAWL_DEFAULT);
+        tale_cancel(t, i);
+    }
+}
+
+/* RES-5: the same from the second lost lease in a row on. */
+static void c18_never_any_delay_after_losses(struct tale *t, bool is_bad)
+{
+    for (int i = 0; i < 5; i++) {
+        tale_enqueue(t, i);
+        tale_claim(t, A, i);
+        tale_pass(t, TALE_LEASE_MS);
+        tale_reap(t, i, PAWL_REASON_EXPIRED);
+        tale_claim(t, A, i);
+        tale_pass(t, TALE_LEASE_MS);
+        t->bend = is_bad || i == 0 ? bend_due_now : bend_due_soon;
+        tale_reap(t, i, PAWL_REASON_EXPIRED);
         tale_cancel(t, i);
     }
 }
@@ -742,6 +775,46 @@ static void c23_past_timeout(struct tale *t, bool is_bad)
     tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
 }
 
+static void bend_unstarted(struct pawli_trace_record *call, struct pawli_trace_row *row)
+{
+    (void)call;
+    row->is_unstarted = true;
+}
+
+/* RES-6: what has started does not become unstarted. */
+static void c23_unstarted_again(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    for (int i = 0; i < 3; i++) {
+        tale_pass(t, TALE_LEASE_MS - 1);
+        t->bend = i > 0 ? bend_unstarted : NULL;
+        tale_renew(t, A, 0);
+    }
+    tale_pass(t, 3);
+    t->row_code = is_bad ? PAWL_OK : PAWL_TIMEOUT;
+    t->bend = bend_unstarted;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
+/* RES-6: nor is it unstarted for ever. */
+static void c23_unstarted_for_ever(struct tale *t, bool is_bad)
+{
+    tale_enqueue(t, 0);
+    tale_claim(t, A, 0);
+    for (int i = 0; i < 5; i++) {
+        tale_pass(t, TALE_LEASE_MS - 1);
+        t->bend = bend_unstarted;
+        tale_renew(t, A, 0);
+    }
+    tale_pass(t, 5);
+    t->row_code = is_bad ? PAWL_OK : PAWL_TIMEOUT;
+    t->bend = bend_unstarted;
+    tale_renew(t, A, 0);
+    tale_settle(t, A, 0, PAWL_SUCCEED, PAWL_DEFAULT);
+}
+
 static void c23_timeout_early(struct tale *t, bool is_bad)
 {
     tale_enqueue(t, 0);
@@ -817,6 +890,7 @@ static const struct story stories[] = {
     STORY(C2, c2_two_leases),
     STORY(C3, c3_settle_expired),
     STORY(C3, c3_renew_token),
+    STORY(C3, c3_replay_token),
     STORY(C3, c3_release_worker),
     STORY(C3, c3_settle_version),
     STORY(C3, c3_replay_other),
@@ -858,6 +932,7 @@ static const struct story stories[] = {
     STORY(C18, c18_expiry_delay),
     STORY(C18, c18_backoff_above),
     STORY(C18, c18_never_any_delay),
+    STORY(C18, c18_never_any_delay_after_losses),
     STORY(C22, c22_refused),
     STORY(C22, c22_replay_refused),
     STORY(C22, c22_already),
@@ -872,6 +947,8 @@ static const struct story stories[] = {
     STORY(C22, c22_mine),
     STORY(C23, c23_shortened),
     STORY(C23, c23_past_timeout),
+    STORY(C23, c23_unstarted_again),
+    STORY(C23, c23_unstarted_for_ever),
     STORY(C23, c23_timeout_early),
     STORY(C23, c23_past_cancel),
     STORY(C24, c24_again),

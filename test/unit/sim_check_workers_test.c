@@ -337,6 +337,58 @@ static void c17_stopped(struct tale *t, bool is_bad)
     tale_cancel(t, 0);
 }
 
+/* Work that its execution timeout has stopped, and that had finished all the same. */
+static void time_out(struct tale *t)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    for (int i = 1; i < TALE_TIMEOUT_MS / TALE_BEAT_MS; i++) {
+        tale_pass(t, TALE_BEAT_MS);
+        tale_renew(t, A, 0);
+        tale_confirm(t, A, 0);
+    }
+    tale_pass(t, TALE_BEAT_MS);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_TIMEOUT);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_DONE);
+}
+
+/* RES-6: it has failed, whatever it answers. */
+static void c17_timeout_success(struct tale *t, bool is_bad)
+{
+    time_out(t);
+    tale_job_note(t, PAWLI_NOTE_SEND_SETTLE, A, 0, is_bad ? PAWL_SUCCEED : PAWL_RETRY);
+    t->reason = is_bad ? PAWL_REASON_NONE : PAWL_REASON_TIMEOUT;
+    tale_settle(t, A, 0, is_bad ? PAWL_SUCCEED : PAWL_RETRY, PAWL_DEFAULT);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_SETTLED);
+}
+
+static void c17_timeout_reason(struct tale *t, bool is_bad)
+{
+    time_out(t);
+    tale_job_note(t, PAWLI_NOTE_SEND_SETTLE, A, 0, PAWL_RETRY);
+    t->reason = is_bad ? PAWL_REASON_NONE : PAWL_REASON_TIMEOUT;
+    tale_settle(t, A, 0, PAWL_RETRY, PAWL_DEFAULT);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_SETTLED);
+}
+
+/* RES-13: what was cancelled and had not finished has failed; it is not tried again. */
+static void c17_cancelled_retry(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    tale_cancel(t, 0);
+    t->row_code = PAWL_CANCELLED;
+    tale_renew(t, A, 0);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_CANCELLED);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
+    tale_job_note(t, PAWLI_NOTE_SEND_SETTLE, A, 0, is_bad ? PAWL_RETRY : PAWL_FAIL);
+    t->reason = PAWL_REASON_CANCELLED;
+    tale_settle(t, A, 0, PAWL_FAIL, PAWL_DEFAULT);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_SETTLED);
+}
+
 static void c17_released_started(struct tale *t, bool is_bad)
 {
     tale_up(t, A);
@@ -426,6 +478,7 @@ static void c20_timeout_early(struct tale *t, bool is_bad)
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_TIMEOUT);
     tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
     tale_job_note(t, PAWLI_NOTE_SEND_SETTLE, A, 0, PAWL_RETRY);
+    t->reason = PAWL_REASON_TIMEOUT;
     tale_settle(t, A, 0, PAWL_RETRY, PAWL_DEFAULT);
     tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_SETTLED);
     tale_cancel(t, 0);
@@ -472,6 +525,9 @@ static const struct story stories[] = {
     STORY(C15, c15_never_recovered),
     STORY(C17, c17_result),
     STORY(C17, c17_stopped),
+    STORY(C17, c17_timeout_success),
+    STORY(C17, c17_timeout_reason),
+    STORY(C17, c17_cancelled_retry),
     STORY(C17, c17_released_started),
     STORY(C19, c19_twice),
     STORY(C20, c20_abort_all),

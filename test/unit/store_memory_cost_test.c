@@ -264,6 +264,72 @@ static void test_a_queue_named_often_costs_what_it_returns(void **state)
     world_end(&world);
 }
 
+/* ---- a claim does not pay for what it cannot take */
+
+#define ASIDE (100 + 2) /* of a claim of one job: see claim.c */
+
+static int64_t failed_in_q(struct world *world)
+{
+    pawl_stats stats;
+    size_t count;
+    assert_int_equal(pawl_queue_stats(world->store, NULL, &stats, 1, &count, NULL), PAWL_OK);
+    assert_int_equal(count, 1);
+    return stats.failed;
+}
+
+static size_t claim_one_cheaply(struct world *world)
+{
+    pawl_job job;
+    operations = 0;
+    size_t count = world_claim(world, "w", "q", &job, 1);
+    assert_true(operations < (ASIDE + 1) * 40);
+    return count;
+}
+
+/* RES-4: expired leases whose jobs fail; behind them there is work to do. */
+static void test_a_claim_puts_away_few_lost_jobs(void **state)
+{
+    (void)state;
+    struct world world;
+    world_make(&world, 1);
+    pawl_queue_settings settings;
+    pawl_queue_settings_init(&settings);
+    settings.max_lost_leases = 1;
+    assert_int_equal(pawl_queue_set(world.store, "q", &settings, NULL), PAWL_OK);
+    pawl_enqueue_row row = plain_row("q");
+    enqueue_many(&world, &row, 1000);
+    static pawl_job held[BATCH];
+    assert_int_equal(world_claim(&world, "other", "q", held, BATCH), 1000);
+    world_turn_ms(&world, 3600000);
+    enqueue_many(&world, &row, 2);
+    assert_int_equal(claim_one_cheaply(&world), 1);
+    assert_int_equal(failed_in_q(&world), ASIDE);
+    assert_int_equal(claim_one_cheaply(&world), 1);
+    assert_int_equal(failed_in_q(&world), 2 * ASIDE);
+    world_end(&world);
+}
+
+/* Jobs past their start-by deadline, in front of one that can be taken. */
+static void test_a_claim_puts_away_few_missed_jobs(void **state)
+{
+    (void)state;
+    struct world world;
+    world_make(&world, 1);
+    pawl_enqueue_row row = plain_row("q");
+    row.start_within_ms = 1000;
+    enqueue_many(&world, &row, 3 * ASIDE - 1);
+    world_turn_ms(&world, 2000);
+    row.start_within_ms = PAWL_DEFAULT;
+    enqueue_many(&world, &row, 1);
+    for (int64_t i = 1; i <= 2; i++) {
+        assert_int_equal(claim_one_cheaply(&world), 0);
+        assert_int_equal(failed_in_q(&world), i * ASIDE);
+    }
+    assert_int_equal(claim_one_cheaply(&world), 1); /* it gets there */
+    assert_int_equal(failed_in_q(&world), 3 * ASIDE - 1);
+    world_end(&world);
+}
+
 /* ---- operators' verbs find what they change, and what they show, without a search */
 
 static uint64_t cost_of_pages(size_t crowd)
@@ -310,6 +376,8 @@ int main(void)
         cmocka_unit_test(test_a_claim_costs_what_it_returns),
         cmocka_unit_test(test_what_has_come_due_is_moved_once),
         cmocka_unit_test(test_a_queue_named_often_costs_what_it_returns),
+        cmocka_unit_test(test_a_claim_puts_away_few_lost_jobs),
+        cmocka_unit_test(test_a_claim_puts_away_few_missed_jobs),
         cmocka_unit_test(test_filters_cost_what_they_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "core/token.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -52,20 +53,28 @@ bool pawli_memory_error_note(const char *code, const char *text, struct error_no
 
 /* ---- the ledger */
 
+/* The lease that a row ends, if any. */
+struct ended_lease {
+    struct holder *holder;
+    pawl_token token;
+};
+
 static void append_row(struct entry *entry, const struct pawli_ledger_row *row,
-                       struct holder *holder, struct error_note *error)
+                       const struct ended_lease *ended, struct error_note *error)
 {
     assert(row->attempt_no == entry->job.attempts);
     assert((size_t)entry->job.attempts <= entry->ledger_room); /* it was reserved */
 
-    if (holder != NULL)
-        holder->uses++;
+    bool is_by_holder = row->ended_by == PAWL_ENDED_BY_HOLDER;
+    if (ended->holder != NULL)
+        ended->holder->uses++;
     entry->ledger[row->attempt_no - 1] = (struct ledger_row){
         .job_version = entry->job.lease_version,
         .started_at = row->started_at,
         .finished_at = row->finished_at,
-        .holder = holder,
+        .holder = ended->holder,
         .error = error,
+        .token_digest = is_by_holder ? pawli_token_digest(&ended->token) : 0,
         .outcome = (uint8_t)row->outcome,
         .reason = (uint8_t)row->reason,
         .ended_by = (uint8_t)row->ended_by,
@@ -107,6 +116,12 @@ int64_t pawli_memory_row_of_lease(const struct entry *entry, int64_t lease_versi
         return 0;
     const struct ledger_row *row = &entry->ledger[low];
     return row->job_version == lease_version && row->holder != NULL ? low + 1 : 0;
+}
+
+bool pawli_memory_row_is_by(const struct entry *entry, int64_t attempt_no, const pawl_token *token)
+{
+    assert(attempt_no >= 1 && attempt_no <= entry->job.attempts);
+    return entry->ledger[attempt_no - 1].token_digest == pawli_token_digest(token);
 }
 
 /* ---- the change */
@@ -162,11 +177,12 @@ pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
         return rc;
 
     pawl_state before = entry->job.state;
+    struct ended_lease ended = {.holder = entry->holder, .token = entry->job.token};
     struct holder *holder = entry->holder;
     pawli_memory_unlink(memory, entry);
     entry->job = after;
     if (row.is_due)
-        append_row(entry, &row, holder, extra->error);
+        append_row(entry, &row, &ended, extra->error);
     if (after.state != PAWL_IN_FLIGHT) {
         pawli_memory_holder_drop(memory, holder);
         entry->holder = NULL;

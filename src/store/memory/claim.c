@@ -26,6 +26,11 @@
 #define PRIORITIES_COUNT  (PAWL_PRIORITY_LAST + 1)
 #define STEPS_ROOM_FIRST  16
 
+/* How many jobs that it cannot take a claim puts away at most: this, and so many for each job that
+ * it may take. What is left is the reaper's; the worker who claims must not pay for all of it. */
+#define ASIDE_MAX         100
+#define ASIDE_MAX_PER_JOB 2
+
 /* ---- the plan */
 
 struct step {
@@ -56,9 +61,11 @@ struct plan {
     struct step *steps;
     size_t steps_count;
     size_t steps_room;
+    size_t aside; /* steps that give the claim nothing: jobs that failed or must wait */
+    size_t aside_max;
     size_t jobs_count; /* steps that claim */
     int64_t bytes;     /* of their payloads */
-    bool is_full;      /* by jobs_max or bytes_max */
+    bool is_full;      /* by jobs_max, bytes_max or aside_max */
 };
 
 static void plan_clear(struct plan *plan)
@@ -131,9 +138,14 @@ static bool is_nothing_on(struct line *line, pawl_wall now)
     return first == NULL || pawli_job_is_leased(&first->job, now);
 }
 
-/* Plan that a Ready job has missed its start-by deadline. */
+/* Plan that a Ready job has missed its start-by deadline, unless that was done often enough. */
 static bool plan_miss(struct plan *plan, struct entry *entry)
 {
+    if (plan->aside == plan->aside_max) {
+        plan->is_full = true;
+        return true;
+    }
+    plan->aside++;
     return pawli_memory_reserve(entry) &&
            add_step(plan, (struct step){.event = PAWLI_EVENT_MISS, .entry = entry});
 }
@@ -155,19 +167,21 @@ static bool plan_expire(struct plan *plan, struct entry *entry, bool *ret_back)
     return true;
 }
 
-/* Recover leases of a line, but no more than can be taken. RES-4 */
+/* Recover leases of a line, but no more than can be taken, and few that cannot. RES-4 */
 static bool recover(struct plan *plan, struct claim_visit *visit, size_t want)
 {
     size_t back = 0;
-    while (back < want && visit->leased != NULL &&
+    while (back < want && plan->aside < plan->aside_max && visit->leased != NULL &&
            !pawli_job_is_leased(&visit->leased->job, plan->now)) {
         struct entry *entry = visit->leased;
         visit->leased = RB_NEXT(pawli_lease_tree, &visit->line->leases, entry);
         bool is_back;
         if (!plan_expire(plan, entry, &is_back))
             return false;
-        if (!is_back)
+        if (!is_back) {
+            plan->aside++;
             continue;
+        }
         back++;
         entry->next = NULL;
         if (visit->returned[entry->priority] == NULL)
@@ -388,6 +402,7 @@ pawl_code pawli_memory_claim(pawl_store *store, const pawl_claim_args *args, paw
     struct plan plan = {
         .worker = args->worker,
         .jobs_max = jobs_max,
+        .aside_max = ASIDE_MAX + ASIDE_MAX_PER_JOB * jobs_max,
         .bytes_max = args->bytes_max != PAWL_DEFAULT ? args->bytes_max : BYTES_MAX_DEFAULT,
     };
     plan.memory = pawli_memory_enter(store, &plan.now);

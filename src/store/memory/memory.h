@@ -54,6 +54,7 @@ struct ledger_row {
     pawl_wall finished_at;
     struct holder *holder;    /* NULL: no lease ended here */
     struct error_note *error; /* NULL: none; owned */
+    uint64_t token_digest;    /* of the lease that its holder ended; otherwise 0 */
     uint8_t outcome;
     uint8_t reason;
     uint8_t ended_by;
@@ -312,6 +313,9 @@ struct pawli_ledger_row pawli_memory_row(const struct entry *entry, int64_t atte
 
 /* The number of the row that the lease of this version left, 0 where there is none. */
 int64_t pawli_memory_row_of_lease(const struct entry *entry, int64_t lease_version);
+
+/* Whether the holder of a lease ended it with this row, and its token was this one. */
+bool pawli_memory_row_is_by(const struct entry *entry, int64_t attempt_no, const pawl_token *token);
 
 /* ---- look.c */
 

@@ -30,6 +30,8 @@ static void drop_lease(pawl_memory *memory, struct entry *entry)
     memset(&job->token, 0, sizeof(job->token));
     memset(job->worker, 0, sizeof(job->worker));
     job->claimed_at = job->expires_at = job->run_until = (pawl_wall){0};
+    job->unstarted_until = (pawl_wall){0};
+    job->is_started = false;
     job->lease_ms = job->timeout_ms = 0;
     job->is_cancel_asked = false;
     pawli_memory_holder_drop(memory, entry->holder);

@@ -73,7 +73,8 @@ static pawl_settled answer_again(struct entry *entry, const char *worker,
     if (attempt_no == 0)
         return (pawl_settled){.code = PAWL_STALE};
     struct pawli_ledger_row row = pawli_memory_row(entry, attempt_no);
-    if (strcmp(row.worker, worker) != 0 || !pawli_job_is_replay(settle->action, &row))
+    if (strcmp(row.worker, worker) != 0 || !pawli_job_is_replay(settle->action, &row) ||
+        !pawli_memory_row_is_by(entry, attempt_no, &settle->lease.token))
         return (pawl_settled){.code = PAWL_STALE};
 #ifdef PAWL_TEST_POINTS
     if (PAWLI_MUTANT(PAWLI_MUTANT_SETTLE_REPLAY_AGAIN))
