@@ -16,6 +16,7 @@
 #define REPEAT_MS        500 /* a producer waits up to so long before it repeats */
 #define PROBES           6
 #define DEDUPE_KEYS      3
+#define HASTY_PPM        100000 /* of the jobs with limits of their own */
 #define OPERATOR_IDS_MAX 5
 #define REDRIVE_PPM      700000 /* the rest is discarded */
 
@@ -63,8 +64,11 @@ static uint32_t new_job(struct sim_world *world, struct sim_producer *producer)
     }
     if (sim_chance(dice, plan->own_limits_ppm)) {
         job->max_retries = sim_between(dice, 0, 4);
-        job->timeout_ms = sim_between(dice, plan->lease_smallest_ms / 2,
-                                      4 * plan->lease_largest_ms);
+        /* Down to less than a round trip: such a job must start all the same. */
+        job->timeout_ms = sim_chance(dice, HASTY_PPM)
+                              ? sim_between(dice, 1, 50)
+                              : sim_between(dice, plan->lease_smallest_ms / 2,
+                                            4 * plan->lease_largest_ms);
     }
     if (sim_chance(dice, plan->dedupe_ppm))
         snprintf(job->dedupe_key, sizeof(job->dedupe_key), "k%d",
