@@ -967,8 +967,9 @@ static void every_story(void **state)
 static void every_rule_has_a_story(void **state)
 {
     (void)state;
-    static const enum check_rule others[] = {CHECK_C10, CHECK_C11, CHECK_C12, CHECK_C13, CHECK_C14,
-                                             CHECK_C15, CHECK_C17, CHECK_C19, CHECK_C20, CHECK_C21};
+    static const enum check_rule others[] = {CHECK_C10, CHECK_C11, CHECK_C12, CHECK_C13,
+                                             CHECK_C14, CHECK_C15, CHECK_C17, CHECK_C19,
+                                             CHECK_C20, CHECK_C21, CHECK_C28};
     bool is_told[CHECK_RULES_COUNT] = {false};
     for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++)
         is_told[stories[i].rule] = true;
