@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define LEASE_UNSEEN_MS  30000 /* until a lease was seen, they are thought to be this long */
+#define BURNT_MIN        8192  /* leases remembered whose work was stopped: K9 */
 #define DRAIN_GRACE_PART 4     /* of a shutdown, this part at most is grace */
 #define TABLE_PARTS      3     /* as many again for settles that lag, and for strays: see room() */
 
@@ -71,7 +72,8 @@ pawl_code pawli_keeper_new(const struct pawli_keeper_config *config,
     keeper->action_items_max = keeper->holds_count;
     keeper->holds = calloc(keeper->holds_count, sizeof(*keeper->holds));
     keeper->heap = calloc(keeper->holds_count, sizeof(*keeper->heap));
-    keeper->burnt = calloc(keeper->holds_count, sizeof(*keeper->burnt));
+    keeper->burnt_max = BURNT_MIN + keeper->holds_count;
+    keeper->burnt = calloc(keeper->burnt_max, sizeof(*keeper->burnt));
     keeper->lines = calloc(keeper->lines_count, sizeof(*keeper->lines));
     keeper->action_lines = calloc(keeper->lines_count, sizeof(*keeper->action_lines));
     keeper->action_items = calloc(keeper->action_items_max, sizeof(*keeper->action_items));

@@ -230,7 +230,7 @@ static bool is_known(const struct pawli_keeper *keeper, const pawl_lease *lease)
         if (hold->state != HOLD_FREE && is_same(lease, &hold->lease.job, hold->lease.version))
             return true;
     }
-    for (size_t i = 0; i < keeper->holds_count && i < keeper->burnt_count; i++)
+    for (size_t i = 0; i < keeper->burnt_max && i < keeper->burnt_count; i++)
         if (is_same(lease, &keeper->burnt[i].job, keeper->burnt[i].version))
             return true;
     return false;

@@ -278,20 +278,18 @@ void pawli_hold_return(struct pawli_keeper *keeper, struct hold *hold, enum pawl
     pawli_hold_rearm(keeper, hold);
 }
 
-/* It was started, and the store has not said that its lease is over: K9. */
+/* It was started, and its end was not accepted by the store: the lease may stand, or stand again. */
 static bool is_burnt_by(const struct hold *hold, enum pawli_why why)
 {
     bool is_started = hold->state == HOLD_RUNNING || hold->state == HOLD_ENDED;
-    bool is_ended = why == PAWLI_WHY_SETTLED || why == PAWLI_WHY_SETTLED_BY_HANDLER ||
-                    why == PAWLI_WHY_FENCED || why == PAWLI_WHY_LEASE_LOST;
-    return is_started && !is_ended;
+    return is_started && why != PAWLI_WHY_SETTLED && why != PAWLI_WHY_SETTLED_BY_HANDLER;
 }
 
 void pawli_hold_over(struct pawli_keeper *keeper, struct hold *hold, enum pawli_why why)
 {
     assert(hold->state != HOLD_FREE && hold->state != HOLD_OVER);
     if (is_burnt_by(hold, why))
-        keeper->burnt[keeper->burnt_count++ % keeper->holds_count] = (struct burnt){
+        keeper->burnt[keeper->burnt_count++ % keeper->burnt_max] = (struct burnt){
             hold->lease.job, hold->lease.version};
     switch (hold->state) {
     case HOLD_BUFFERED:

@@ -116,11 +116,11 @@ struct pawli_keeper {
     size_t free_count, buffered, running, settling, releasing;
 
     /*
-     * The last leases whose work was stopped, a ring of holds_count. Such a lease ends within its
-     * own length, since it is not renewed any more; and a third of the table at most runs at once,
-     * for at least half a lease each. So what falls out of the ring cannot stand any longer.
+     * The last leases whose work was stopped, a ring of burnt_max. Such a lease is not renewed any
+     * more, so it ends soon; the ring is long enough for all that a worker can let go of meanwhile.
      */
     struct burnt *burnt;
+    size_t burnt_max;
     size_t burnt_count; /* ever */
 
     struct line *lines;
