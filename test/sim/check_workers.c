@@ -209,20 +209,24 @@ static int64_t timeout_from_us(const struct check_book *book, const struct check
     return plus(lease->first_sent_us, timeout_us);
 }
 
-/* Whether an action may follow from what the handler answered, given why it was told to stop. A
- * handler that ends only after its time was up is not told any more. */
+/* It ended only after its time was up: it is not told any more, and not renewed any more either. */
+static bool is_late(const struct check_book *book, const struct check_lease *lease)
+{
+    return lease->abort_why == PAWLI_WHY_NONE && lease->ended_us != CHECK_NEVER_US &&
+           lease->ended_us >= timeout_from_us(book, lease);
+}
+
+/* Whether an action may follow from what the handler answered, given why it was told to stop. */
 static bool is_result(const struct check_book *book, const struct check_lease *lease,
                       uint64_t action)
 {
     bool is_stopped = lease->abort_why == PAWLI_WHY_SHUTDOWN ||
                       lease->abort_why == PAWLI_WHY_ABORT_ALL;
-    bool is_late = lease->abort_why == PAWLI_WHY_NONE &&
-                   lease->ended_us >= timeout_from_us(book, lease);
     if (lease->abort_why == PAWLI_WHY_TIMEOUT)
         return action == PAWL_RETRY; /* RES-6, whatever it answered */
     if (lease->abort_why == PAWLI_WHY_CANCELLED)
         return action == (lease->result == PAWLI_RESULT_DONE ? PAWL_SUCCEED : PAWL_FAIL);
-    if (is_late && action == PAWL_RETRY)
+    if (is_late(book, lease) && action == PAWL_RETRY)
         return true;
     switch (lease->result) {
     case PAWLI_RESULT_DONE:
@@ -272,10 +276,10 @@ static void sends_settle(struct check_book *book, const struct check_event *even
                    event->u.told.a, lease->result);
     else if (is_running && event->u.told.a != PAWL_SUCCEED)
         check_fail(book, CHECK_C17, event, "%s settles as failed what still runs", who);
+    else if (are_beats_over(lease) || is_late(book, lease))
+        check_risk(book, event, lease_limit_us(book, lease), "settles");
     else
-        check_risk(book, event,
-                   are_beats_over(lease) ? lease_limit_us(book, lease) : beat_limit_us(book, lease),
-                   "settles");
+        check_risk(book, event, beat_limit_us(book, lease), "settles");
 }
 
 static void sends_release(struct check_book *book, const struct check_event *event)
