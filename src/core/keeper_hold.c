@@ -278,7 +278,7 @@ void pawli_hold_return(struct pawli_keeper *keeper, struct hold *hold, enum pawl
     pawli_hold_rearm(keeper, hold);
 }
 
-/* It was started, and its end was not accepted by the store: the lease may stand, or stand again. */
+/* It was started, and the store did not accept its end: the lease may stand, or stand again. */
 static bool is_burnt_by(const struct hold *hold, enum pawli_why why)
 {
     bool is_started = hold->state == HOLD_RUNNING || hold->state == HOLD_ENDED;

@@ -58,8 +58,7 @@ static bool is_unstarted(const struct check_worker *worker, const struct check_l
            !lease->is_wrong;
 }
 
-/* Each of them may take a release of its own, and before that a claim or a renewal may be under way.
- */
+/* Each may take a release of its own, and before that a claim or a renewal may be under way. */
 static int64_t needed_us(const struct check_book *book, const struct stop *stop)
 {
     const struct check_worker *worker = stop->worker;

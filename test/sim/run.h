@@ -40,8 +40,8 @@ struct sim_run_args {
 /* Run a seed, check its history, run it again and compare. */
 void sim_run(const struct sim_run_args *args, struct sim_outcome *ret_outcome);
 
-/* Whether the run broke this rule ("C3", or one of the simulator's own). Where a run was broken off,
- * only the rule that broke it off counts: the rest of its history is missing. */
+/* Whether the run broke this rule ("C3", or one of the simulator's own). Where a run was broken
+ * off, only the rule that broke it off counts: the rest of its history is missing. */
 bool sim_outcome_has_broken(const struct sim_outcome *outcome, const char *rule);
 
 /* Print what the swarm has drawn for a seed. */
