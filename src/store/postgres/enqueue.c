@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * enqueue.c - how jobs get into the PostgreSQL store.
+ * Owns:  the cutting of a batch into statements: by shard, and by size.
+ * Never: decides whether an id or a dedupe key is taken (pawl.enqueue_batch does).
+ */
+#include "store/postgres/postgres.h"
+
+#include "base/error.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most bytes of payloads and headers in one statement, unless one row has more: a message of
+ * the protocol, and so a statement with its arguments, stays below 1 GiB. */
+#define STATEMENT_BYTES_MAX ((size_t)64 << 20)
+
+/* Every argument is named by its place, and none is left to its default: the server would read the
+ * defaults of the function anew in each call. */
+#define ENQUEUE                                                                                \
+    "select ordinal, verdict, id from pawl.enqueue_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, " \
+    "$10, "                                                                                    \
+    "$11, $12, $13, $14, $15, false)"
+#define ENQUEUE_SHAPE "isu"
+
+/* Some rows of one shard, in the order given: what one statement carries. */
+struct part {
+    int64_t shard;
+    const pawl_enqueue_row *rows;
+    const size_t *picks; /* which of them */
+    size_t count;
+    bool is_new; /* every id was minted for this call: none of them can have existed */
+};
+
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static void item_given(struct pawli_pg_args *args, const char *text)
+{
+    pawli_pg_item_text(args, is_given(text) ? text : NULL);
+}
+
+/* An array argument of one field of each row. */
+#define PUT_ALL(args, part, item, put, field)                   \
+    do {                                                        \
+        pawli_pg_array_begin((args), (item), (part)->count);    \
+        for (size_t i_ = 0; i_ < (part)->count; i_++)           \
+            put((args), (part)->rows[(part)->picks[i_]].field); \
+        pawli_pg_array_end(args);                               \
+    } while (0)
+
+/* The same of a field that most calls leave as it is by default: then there is no array, and the
+ * server looks at none of its items. */
+#define PUT_OTHERS(args, part, item, put, field, usual)                                  \
+    do {                                                                                 \
+        size_t at_ = 0;                                                                  \
+        while (at_ < (part)->count && (part)->rows[(part)->picks[at_]].field == (usual)) \
+            at_++;                                                                       \
+        if (at_ == (part)->count)                                                        \
+            pawli_pg_arg_array_null((args), (item));                                     \
+        else                                                                             \
+            PUT_ALL(args, part, item, put, field);                                       \
+    } while (0)
+
+/* The same of a text. NULL counts as empty, and empty as none. */
+#define PUT_TEXTS(args, part, field)                                                     \
+    do {                                                                                 \
+        size_t at_ = 0;                                                                  \
+        while (at_ < (part)->count && !is_given((part)->rows[(part)->picks[at_]].field)) \
+            at_++;                                                                       \
+        if (at_ == (part)->count)                                                        \
+            pawli_pg_arg_array_null((args), PAWLI_PG_TEXT);                              \
+        else                                                                             \
+            PUT_ALL(args, part, PAWLI_PG_TEXT, item_given, field);                       \
+    } while (0)
+
+static void put_part(struct pawli_pg_args *args, const struct part *part)
+{
+    pawli_pg_arg_int4(args, part->shard);
+    PUT_ALL(args, part, PAWLI_PG_TEXT, pawli_pg_item_text, queue);
+    PUT_ALL(args, part, PAWLI_PG_UUID, pawli_pg_item_uuid, id.bytes);
+    pawli_pg_array_begin(args, PAWLI_PG_BYTES, part->count);
+    for (size_t i = 0; i < part->count; i++) {
+        const pawl_enqueue_row *row = &part->rows[part->picks[i]];
+        pawli_pg_item_bytes(args, row->payload, row->payload_len);
+    }
+    pawli_pg_array_end(args);
+    PUT_OTHERS(args, part, PAWLI_PG_INT2, pawli_pg_item_int2, priority, PAWL_PRIORITY_NORMAL);
+    PUT_OTHERS(args, part, PAWLI_PG_INT8, pawli_pg_item_optional, delay_ms, 0);
+    PUT_OTHERS(args, part, PAWLI_PG_INT8, pawli_pg_item_optional, start_within_ms, PAWL_DEFAULT);
+    PUT_OTHERS(args, part, PAWLI_PG_INT4, pawli_pg_item_optional_int4, max_retries, PAWL_DEFAULT);
+    PUT_OTHERS(args, part, PAWLI_PG_INT8, pawli_pg_item_optional, timeout_ms, PAWL_DEFAULT);
+    PUT_OTHERS(args, part, PAWLI_PG_INT8, pawli_pg_item_optional, backoff_base_ms, PAWL_DEFAULT);
+    PUT_OTHERS(args, part, PAWLI_PG_INT8, pawli_pg_item_optional, backoff_max_ms, PAWL_DEFAULT);
+    PUT_TEXTS(args, part, dedupe_key);
+    pawli_pg_arg_bool(args, part->is_new);
+    PUT_TEXTS(args, part, ordering_key);
+    PUT_TEXTS(args, part, headers);
+}
+
+static size_t bytes_of(const pawl_enqueue_row *row)
+{
+    return row->payload_len + (row->headers != NULL ? strlen(row->headers) : 0);
+}
+
+/* How many of the rows from `picks` on fit into one statement: one at least. */
+static size_t fit(const pawl_enqueue_row *rows, const size_t *picks, size_t picks_count)
+{
+    size_t bytes = bytes_of(&rows[picks[0]]);
+    size_t count = 1;
+    for (; count < picks_count; count++) {
+        size_t more = bytes_of(&rows[picks[count]]);
+        if (more > STATEMENT_BYTES_MAX || bytes + more > STATEMENT_BYTES_MAX)
+            break;
+        bytes += more;
+    }
+    return count;
+}
+
+static void put_all(struct pawli_pg_call *call, const pawl_enqueue_row *rows, bool are_new,
+                    const struct pawli_pg_groups *groups)
+{
+    for (size_t shard = 0; shard < groups->count; shard++) {
+        size_t at = groups->starts[shard];
+        while (at < groups->starts[shard + 1]) {
+            struct part part = {
+                .shard = (int64_t)shard,
+                .rows = rows,
+                .picks = &groups->rows[at],
+                .count = fit(rows, &groups->rows[at], groups->starts[shard + 1] - at),
+                .is_new = are_new,
+            };
+            put_part(pawli_pg_call_add(call, ENQUEUE), &part);
+            at += part.count;
+        }
+    }
+}
+
+/* Workers hear of the jobs once they are there, by a transaction that waits for no disk. Sent
+ * within the call, the hint would keep all other transactions that send one from committing until
+ * this one has been written (see pawl.hint_of). */
+static void put_hint(struct pawli_pg_call *call, const pawl_enqueue_row *rows, size_t rows_count)
+{
+    struct pawli_pg_args *args = &call->after.args;
+    size_t count = 0;
+    for (size_t i = 0; i < rows_count; i++)
+        count += i == 0 || strcmp(rows[i].queue, rows[i - 1].queue) != 0;
+    call->after.sql = "select pawl.hint_of($1)";
+    pawli_pg_array_begin(args, PAWLI_PG_TEXT, count);
+    for (size_t i = 0; i < rows_count; i++)
+        if (i == 0 || strcmp(rows[i].queue, rows[i - 1].queue) != 0)
+            pawli_pg_item_text(args, rows[i].queue);
+    pawli_pg_array_end(args);
+}
+
+/* The answers stand in the order of the statements, and so their rows in that of the groups. */
+static bool read_all(const struct pawli_pg_call *call, const struct pawli_pg_groups *groups,
+                     size_t rows_count, pawl_enqueued *ret_results)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        const PGresult *answer = call->answers[i];
+        int count = PQntuples(answer);
+        for (int row = 0; row < count; row++) {
+            int64_t ordinal = pawli_pg_int((struct pawli_pg_cell){answer, row, 0});
+            if (ordinal < 1 || ordinal > count || at + (size_t)count > rows_count)
+                return false;
+            pawl_enqueued *result = &ret_results[groups->rows[at + (size_t)ordinal - 1]];
+            if (!pawli_pg_verdict((struct pawli_pg_cell){answer, row, 1}, &result->code))
+                return false;
+            pawli_pg_uuid((struct pawli_pg_cell){answer, row, 2}, result->id.bytes);
+        }
+        at += (size_t)count;
+    }
+    return at == rows_count;
+}
+
+pawl_code pawli_pg_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
+                           pawl_enqueued *ret_results, pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store)};
+    struct pawli_pg_groups groups;
+    if (!pawli_pg_group(call.handle, &rows[0].id, sizeof(rows[0]), rows_count, &groups))
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+    put_all(&call, rows, store->are_ids_minted, &groups);
+    put_hint(&call, rows, rows_count);
+    pawl_code rc = pawli_pg_call_run(&call, ENQUEUE_SHAPE, err);
+    if (rc == PAWL_OK && !read_all(&call, &groups, rows_count, ret_results))
+        rc = pawli_pg_call_spoilt(&call, err);
+    pawli_pg_call_clear(&call);
+    pawli_pg_groups_clear(&groups);
+    return rc;
+}

@@ -1,0 +1,265 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Ends attempts of one shard: lease check, ledger row and change of the live row in one transaction (OL-ATOMIC). The lease
+-- (token, worker, version, deadline) is tested by the statement that writes; the clock that decides is read while the row is
+-- locked. A repeated settle is answered from the ledger. Answers per row; never raises for a lost lease (OL-LEASE-LOST).
+create function pawl.settle_batch(
+    p_shard int4,
+    p_worker text,
+    p_ids uuid[],
+    p_tokens uuid[],
+    p_versions int4[],
+    p_actions int2[],           -- 0 succeed, 1 retry, 2 fail, 3 snooze
+    p_reasons int2[],           -- 0: the action's usual one
+    p_delays_ms int8[],         -- NULL: computed
+    p_error_codes text[],
+    p_error_texts text[],
+    p_seed bytea,
+    p_wire_sends int4[] default null -- how often each request left the machine; NULL: nobody says
+) returns table (ordinal int4, verdict text, state int2, due_at timestamptz, attempt_no int4)
+language plpgsql security definer
+set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
+#variable_conflict use_column
+declare
+    v_is_plain boolean := 0 = all (p_actions)
+        and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}';
+    v_done uuid[];
+    v_numbers int4[];
+    v_row record;
+    -- What most of the rows say, mostly all of them: these can be written at once.
+    v_sends int4 := case when 1 = any (p_wire_sends) then 1 else p_wire_sends[1] end;
+begin
+    if p_ids is not null and (cardinality(p_ids) <= 10000 and cardinality(p_tokens) = cardinality(p_ids)
+        and cardinality(p_versions) = cardinality(p_ids) and cardinality(p_actions) = cardinality(p_ids)
+        and 0 <= all (p_actions) and 3 >= all (p_actions)
+        and (cardinality(p_wire_sends) = cardinality(p_ids) and 0 <= all (p_wire_sends) and 1000000 >= all (p_wire_sends)) is not false
+        and (0 <= all (p_delays_ms) and 315360000000 >= all (p_delays_ms)) is not false and p_seed is not null
+        and (v_is_plain or 2 >= all (p_actions)
+             and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}'
+             or pawl.are_ends_right(p_actions, p_delays_ms, p_error_codes, p_error_texts))) is not true then
+        perform pawl.check_leases(p_ids, p_tokens, p_versions);
+        perform pawl.check_settle(p_actions, p_delays_ms, p_error_codes, p_error_texts, cardinality(p_ids), p_seed, p_wire_sends);
+    end if;
+    -- Most batches are all successes, each of a job of its own: one statement for all of them.
+    if v_is_plain and (p_wire_sends is null or (v_sends = all (p_wire_sends)) is true) then
+        select s.ids, s.numbers into v_done, v_numbers
+        from pawl.succeed_batch(p_shard, p_worker, p_ids, p_tokens, p_versions, v_sends) s;
+    elsif (select count(distinct i) from unnest(p_ids) i) = cardinality(p_ids) then
+        -- In a mixed batch the successes go first, unless a job is named twice: then the order of its rows decides.
+        select s.ids, s.numbers into v_done, v_numbers
+        from (select array_agg(u.i) i, array_agg(u.t) t, array_agg(u.v) v
+              from unnest(p_ids, p_tokens, p_versions, p_actions, p_error_codes, p_error_texts, p_wire_sends)
+                   u(i, t, v, a, c, x, w)
+              where u.a = 0 and u.c is null and u.x is null and u.w is not distinct from v_sends) q,
+             pawl.succeed_batch(p_shard, p_worker, q.i, q.t, q.v, v_sends) s
+        where q.i is not null;
+    end if;
+    if v_done = p_ids and cardinality(p_ids) = 1 then
+        ordinal := 1; -- a statement would cost more than the row
+        verdict := 'OK';
+        state := 2;
+        attempt_no := v_numbers[1];
+        return next;
+        return;
+    end if;
+    if v_done = p_ids then
+        return query select u.o::int4, 'OK', 2::int2, null::timestamptz, u.n from unnest(v_numbers) with ordinality u(n, o);
+        return;
+    end if;
+    if cardinality(v_done) = cardinality(p_ids) then
+        return query
+            select r.o, 'OK', 2::int2, null::timestamptz, r.number
+            from pawl.settle_rows(p_ids, p_tokens, p_versions, p_actions, p_reasons, p_delays_ms, p_error_codes,
+                                  p_error_texts, p_wire_sends, v_done, v_numbers) r;
+        return;
+    end if;
+    -- All rows that may be waited for, in one order: two batches never wait for each other in a circle.
+    perform from pawl.job j where j.shard = p_shard and j.id = any (p_ids) order by j.id for update;
+    for v_row in select * from pawl.settle_rows(p_ids, p_tokens, p_versions, p_actions, p_reasons, p_delays_ms, p_error_codes,
+                                                p_error_texts, p_wire_sends, v_done, v_numbers)
+    loop
+        ordinal := v_row.o;
+        if v_row.number is not null then
+            verdict := 'OK';
+            state := 2;
+            due_at := null;
+            attempt_no := v_row.number;
+        else
+            select s.verdict, s.state, s.due_at, s.attempt_no into verdict, state, due_at, attempt_no
+            from pawl.settle_one(p_shard, p_worker, v_row.i, v_row.t, v_row.v, v_row.a, coalesce(v_row.r, 0::int2), v_row.d,
+                                 v_row.c, v_row.x, p_seed, v_row.w) s;
+        end if;
+        return next;
+    end loop;
+end $$;
+
+-- The rows of a batch in their order, those of jobs that succeeded already with the number of its ledger row; but not where a job
+-- is named more than once: not all of its rows need be the holder's, and settle_one() asks the ledger about each.
+create function pawl.settle_rows(p_ids uuid[], p_tokens uuid[], p_versions int4[], p_actions int2[], p_reasons int2[],
+                                 p_delays_ms int8[], p_error_codes text[], p_error_texts text[],
+                                 p_wire_sends int4[], p_done uuid[], p_numbers int4[])
+returns table (o int4, i uuid, t uuid, v int4, a int2, r int2, d int8, c text, x text, w int4, number int4)
+language plpgsql set enable_nestloop = off as $$
+#variable_conflict use_column
+begin
+    return query
+        select u.o::int4, u.i, u.t, u.v, u.a, u.r, u.d, u.c, u.x, u.w,
+               case when count(*) over (partition by u.i) = 1 then n.n end
+        from unnest(p_ids, p_tokens, p_versions, p_actions, p_reasons, p_delays_ms, p_error_codes, p_error_texts,
+                    p_wire_sends)
+             with ordinality u(i, t, v, a, r, d, c, x, w, o)
+        left join unnest(p_done, p_numbers) n(i, n) on n.i = u.i
+        order by u.o;
+end $$;
+
+-- Succeeds jobs under their leases, all in one statement; gives those that were. None of them where the number of a ledger row is
+-- taken, because somebody has changed `attempts` by hand: settle_one() puts that right. The block costs each call what a
+-- look at the ledger would cost each job.
+create function pawl.succeed_batch(p_shard int4, p_worker text, p_ids uuid[], p_tokens uuid[], p_versions int4[],
+                                   p_wire_sends int4, out ids uuid[], out numbers int4[])
+language plpgsql as $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_is_late boolean;
+    v_has_fences boolean;
+begin
+    begin
+        with gone as (
+            delete from pawl.job j
+            where j.shard = p_shard and j.id = any (p_ids) and j.state = 1 and j.claimed_by = p_worker
+              and j.lease_expires_at > v_now and j.attempts between 0 and 1000000000
+              and ((j.id, j.lease_token, j.lease_version) in
+                   (select u.i, u.t, u.v from unnest(p_ids, p_tokens, p_versions) u(i, t, v))) is true
+            returning j.line_id, j.id, j.attempts, j.lease_version, j.lease_token, j.claimed_at, j.lease_expires_at,
+                      j.created_at, octet_length(j.payload) payload_len, j.priority, j.retries, j.lost_leases, j.max_retries,
+                      j.ordering_key, j.fence),
+        lines as (select g.line_id, array_agg(g.id) ids from gone g group by g.line_id),
+        written as (
+            insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by,
+                                      token_digest, started_at, finished_at, created_at, payload_len, priority, retries,
+                                      lost_leases, max_retries, wire_sends, worker, ordering_key, batch, others)
+            select p_shard, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, pawl.token_digest(g.lease_token),
+                   g.claimed_at, v_now, g.created_at, g.payload_len, g.priority, g.retries, g.lost_leases, g.max_retries,
+                   p_wire_sends, p_worker, g.ordering_key, case when g.id = l.ids[1] then cardinality(l.ids) end,
+                   case when g.id = l.ids[1] and cardinality(l.ids) > 1 then l.ids[2 :] end
+            from gone g join lines l on l.line_id = g.line_id
+            returning job_id, attempt_no)
+        -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
+        -- when their ledger rows have been collected.
+        select w.ids, w.numbers, g.first_deadline <= clock_timestamp(), g.fence is not null
+        into ids, numbers, v_is_late, v_has_fences
+        from (select array_agg(x.job_id) ids, array_agg(x.attempt_no) numbers from written x) w,
+             (select min(x.lease_expires_at) first_deadline, max(x.fence) fence from gone x) g;
+    exception when unique_violation then
+        return;
+    end;
+    if v_is_late then
+        raise exception 'PAWL_AGAIN' using errcode = '40001';
+    end if;
+    if v_has_fences then
+        perform pawl.let_next(p_shard, n.lines, n.keys, n.ids)
+        from (select array_agg(a.line_id) lines, array_agg(a.ordering_key) keys, array_agg(a.job_id) ids from pawl.attempt a
+              where a.shard = p_shard and a.job_id = any (ids) and (a.outcome = 0) is true) n;
+    end if;
+end $$;
+
+-- Settles one job; see settle_batch.
+create function pawl.settle_one(p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_action int2,
+                                p_reason int2, p_delay_ms int8, p_error_code text, p_error_text text, p_seed bytea,
+                                p_wire_sends int4, out verdict text, out state int2, out due_at timestamptz, out attempt_no int4)
+language plpgsql as $$
+declare
+    v_job pawl.job;
+    v_queue pawl.queue;
+    v_now timestamptz;
+    v_reason int2 := p_reason;
+    v_outcome int2 := 2;
+begin
+    select * into v_job from pawl.job j where j.shard = p_shard and j.id = p_id for update;
+    v_now := clock_timestamp(); -- the row is locked
+    select * into v_job from pawl.job j
+    where j.shard = p_shard and j.id = p_id and j.state = 1 and j.claimed_by = p_worker and j.lease_token = p_token
+      and j.lease_version = p_version and j.lease_expires_at > v_now;
+    if not found then
+        select r.verdict, r.state, r.attempt_no into verdict, state, attempt_no
+        from pawl.settle_replay(p_shard, p_worker, p_id, p_token, p_version, p_action) r;
+        return;
+    end if;
+    v_queue := pawl.queue_of(v_job.line_id);
+    verdict := 'OK';
+    v_job.lost_in_a_row := 0;
+    state := 3;
+    if p_action = 0 then
+        state := 2;
+        v_outcome := 0;
+        v_reason := 0;
+    elsif p_action = 2 then
+        v_reason := case when p_reason = 9 and v_job.is_cancel_asked then 9 else 3 end;
+    elsif v_job.is_cancel_asked then
+        v_reason := 9;
+    elsif p_action = 1 and v_job.retries >= coalesce(v_job.max_retries, v_queue.max_retries) then
+        v_reason := 2;
+    else
+        state := 0;
+        v_outcome := 1;
+        if p_action = 1 then
+            v_reason := case when p_reason = 4 then 4 else 1 end;
+            due_at := v_now + pawl.ms(coalesce(p_delay_ms, pawl.backoff_ms(p_seed, p_id,
+                coalesce(v_job.backoff_base_ms, v_queue.backoff_base_ms),
+                coalesce(v_job.backoff_max_ms, v_queue.backoff_max_ms), v_job.retries)));
+            v_job.retries := v_job.retries + 1;
+        else
+            v_reason := case when p_reason = 6 then 6 else 5 end;
+            due_at := v_now + pawl.ms(p_delay_ms);
+        end if;
+    end if;
+    if state = 2 then
+        attempt_no := pawl.true_attempts(v_job) + 1;
+        insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
+                                  started_at, finished_at, created_at, payload_len, priority, retries, lost_leases,
+                                  max_retries, wire_sends, worker, error_code, error_text, ordering_key)
+        values (p_shard, v_job.line_id, p_id, attempt_no, v_job.lease_version, 0, 0, 0, pawl.token_digest(p_token),
+                v_job.claimed_at, v_now,
+                v_job.created_at, octet_length(v_job.payload), v_job.priority, v_job.retries, v_job.lost_leases,
+                v_job.max_retries, p_wire_sends, p_worker, p_error_code, p_error_text, v_job.ordering_key);
+        delete from pawl.job j where j.shard = p_shard and j.id = p_id;
+        if v_job.ordering_key is not null or v_job.fence is not null then
+            perform pawl.let_next(p_shard, array[v_job.line_id], array[v_job.ordering_key], array[p_id]);
+        end if;
+        return;
+    end if;
+    attempt_no := pawl.write_row(v_job, v_outcome, v_reason, 0::int2, v_now, p_error_code, p_error_text,
+                                 p_wire_sends);
+    if state = 0 then
+        perform pawl.put_back(v_job, v_reason, due_at, 3::int2, true);
+    else
+        perform pawl.bury(v_job, v_reason, v_now);
+    end if;
+end $$;
+
+-- What to answer where the lease shown is not valid: OK where this very settle was done before, else STALE or GONE.
+create function pawl.settle_replay(p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_action int2,
+                                   out verdict text, out state int2, out attempt_no int4)
+language plpgsql as $$
+declare
+    v_row pawl.attempt;
+    v_is_same boolean;
+begin
+    select * into v_row from pawl.attempt a
+    where a.shard = p_shard and a.job_id = p_id and a.lease_version = p_version and a.worker = p_worker and a.ended_by = 0
+      and a.token_digest = pawl.token_digest(p_token);
+    v_is_same := found and case p_action
+        when 0 then v_row.outcome = 0
+        when 1 then (v_row.outcome = 1 and v_row.reason in (1, 4)) or (v_row.outcome = 2 and v_row.reason in (2, 9))
+        when 2 then v_row.outcome = 2 and v_row.reason in (3, 9)
+        else (v_row.outcome = 1 and v_row.reason in (5, 6)) or (v_row.outcome = 2 and v_row.reason = 9) end;
+    if v_is_same then
+        verdict := 'OK';
+        state := case v_row.outcome when 0 then 2 when 1 then 0 else 3 end;
+        attempt_no := v_row.attempt_no;
+    elsif exists (select from pawl.job j where j.shard = p_shard and j.id = p_id)
+       or exists (select from pawl.attempt a where a.shard = p_shard and a.job_id = p_id) then
+        verdict := 'STALE';
+    else
+        verdict := 'GONE';
+    end if;
+end $$;

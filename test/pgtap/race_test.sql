@@ -1,0 +1,147 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Two sessions, step by step: this one, and one behind dblink. A call that has to wait is sent, and its answer fetched later.
+select no_plan();
+create extension dblink;
+select dblink_connect('b', format('dbname=%s host=%s port=5432 user=%s', current_database(), current_setting('unix_socket_directories'), current_user));
+create temp table h (name text primary key, v pawl_test.held);
+
+-- Waits until the other session waits for a lock of this one.
+create function until_b_waits() returns void language plpgsql as $$
+begin
+    for i in 1 .. 2000 loop
+        perform pg_stat_clear_snapshot();
+        if exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()) then
+            return;
+        end if;
+        perform pg_sleep(0.005);
+    end loop;
+    raise exception 'the other session does not wait';
+end $$;
+create function b_says(p_sql text) returns setof text language sql as $$ select x from dblink('b', p_sql) as t(x text) $$;
+create function b_answer() returns setof text language sql as $$ select x from dblink_get_result('b') as t(x text) $$;
+
+-- Q-NEVER-AGAIN: enqueue with the id of a job whose completion has not committed yet
+select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-0000000000a1');
+insert into h values ('a', pawl_test.take());
+begin;
+select pawl_test.done(v) from h where name = 'a';
+select dblink_send_query('b', $$select verdict from pawl.enqueue_batch(0, '{q}', '{01910000-0000-7000-8000-0000000000a1}', '{x}')$$);
+select until_b_waits();
+commit;
+select results_eq('select b_answer()', $$values ('EXISTS')$$, 'Q-NEVER-AGAIN: it waits, and then the job has existed');
+select b_answer();
+select is(pawl_test.state('01910000-0000-7000-8000-0000000000a1'), 'Succeeded', 'the job does not come back');
+
+-- the same under REPEATABLE READ, the snapshot taken before
+select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-0000000000a2');
+update h set v = pawl_test.take() where name = 'a';
+select dblink_exec('b', 'begin isolation level repeatable read');
+select b_says('select count(*)::text from pawl.job');
+begin;
+select pawl_test.done(v) from h where name = 'a';
+select dblink_send_query('b', $$select verdict from pawl.enqueue_batch(0, '{q}', '{01910000-0000-7000-8000-0000000000a2}', '{x}')$$);
+select until_b_waits();
+commit;
+select results_eq('select b_answer()', $$values ('EXISTS')$$, 'Q-NEVER-AGAIN: under REPEATABLE READ too');
+select b_answer();
+select dblink_exec('b', 'commit');
+select is(pawl_test.state('01910000-0000-7000-8000-0000000000a2'), 'Succeeded', 'and it does not come back');
+
+-- a completion that is rolled back while an enqueue waits: the job is still there
+select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-0000000000a3');
+update h set v = pawl_test.take() where name = 'a';
+begin;
+select pawl_test.done(v) from h where name = 'a';
+select dblink_send_query('b', $$select verdict from pawl.enqueue_batch(0, '{q}', '{01910000-0000-7000-8000-0000000000a3}', '{x}')$$);
+select until_b_waits();
+rollback;
+select results_eq('select b_answer()', $$values ('EXISTS')$$, 'a completion that is rolled back: the job exists');
+select b_answer();
+select is(pawl_test.state('01910000-0000-7000-8000-0000000000a3'), 'InFlight', 'and is leased as before');
+select pawl_test.done(v) from h where name = 'a';
+
+-- RES-3: the lease ends while its holder waits for the row
+select pawl_test.put('e') from generate_series(1, 5);
+create temp table e as select row_number() over () n, c.* from pawl.claim_outbox_batch(5, 'w1', 1, 'e') c;
+begin;
+select count(*) from (select from pawl.job where id in (select outbox_id from e) for update) l;
+select dblink_send_query('b', format($$select s.verdict from pawl.settle_batch(0, 'w1', '{%s}', '{%s}', '{1}', '{0}', '{0}', '{null}', null, null, '\x01') s$$, outbox_id, lease_token)) from e where n = 1;
+select until_b_waits();
+select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) from e) - clock_timestamp()) + 0.01));
+commit;
+select throws_ok('select b_answer()', '40001', null, 'RES-3: a success that waited past the deadline is judged again');
+select b_answer();
+select results_eq(format($$select b_says($x$select s.verdict from pawl.settle_batch(0, 'w1', '{%s}', '{%s}', '{1}', '{0}', '{0}', '{null}', null, null, '\x01') s$x$)$$, outbox_id, lease_token),
+                  $$values ('STALE')$$, 'and found stale') from e where n = 1;
+select pawl_test.put('e2') from generate_series(1, 5);
+create temp table e2 as select row_number() over () n, c.* from pawl.claim_outbox_batch(5, 'w1', 1, 'e2') c;
+begin;
+select count(*) from (select from pawl.job where id in (select outbox_id from e2) for update) l;
+select dblink_send_query('b', format($$select s.verdict from pawl.settle_batch(0, 'w1', '{%s}', '{%s}', '{1}', '{1}', '{0}', '{null}', null, null, '\x01') s$$, outbox_id, lease_token)) from e2 where n = 1;
+select until_b_waits();
+select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) from e2) - clock_timestamp()) + 0.01));
+commit;
+select results_eq('select b_answer()', $$values ('STALE')$$, 'RES-3: a retry that waited past the deadline');
+select b_answer();
+select is((select count(*) from pawl.attempts where queue in ('e', 'e2')), 0::int8, 'Q-STALE: nothing was written');
+
+-- RES-11, RULE-020-040: claims do not wait for each other
+select pawl_test.put('c') from generate_series(1, 2);
+begin;
+insert into h values ('c1', pawl_test.take('w1', 'c'));
+select results_eq($$select b_says($x$select count(*)::text from pawl.claim_outbox_batch(9, 'w2', 30, 'c')$x$)$$, $$values ('1')$$, 'RULE-020-040: a claim skips what another has locked');
+rollback;
+select is(pawl_test.take_count(9, 'w3', 'c'), 1::int8, 'what was given up again is found');
+
+-- reap against reap, reap against settle: skipped, not waited for
+select pawl_test.put('r');
+insert into h values ('r', pawl_test.take('w1', 'r'));
+select pawl_test.age('35 s');
+begin;
+select count(*) from pawl.repair_expired_leases();
+select results_eq($$select b_says($x$select count(*)::text from pawl.repair_expired_leases() where queue = 'r'$x$)$$, $$values ('0')$$, 'RES-4: a second reaper skips what the first has');
+commit;
+select is((select count(*) from pawl.attempts where queue = 'r'), 1::int8, 'RES-4: exactly one row');
+
+-- cancel against settle: whoever comes first
+select pawl_test.put('k');
+insert into h values ('k', pawl_test.take('w1', 'k'));
+begin;
+select pawl_test.done(v) from h where name = 'k';
+select dblink_send_query('b', format($$select verdict from pawl.cancel_batch(0, '{%s}')$$, (v).id)) from h where name = 'k';
+select until_b_waits();
+commit;
+select results_eq('select b_answer()', $$values ('ALREADY_SUCCEEDED')$$, 'RES-13: a settle that comes first wins');
+select b_answer();
+
+-- redrive against prune
+select pawl_test.put('p');
+insert into h values ('p', pawl_test.take('w1', 'p'));
+select pawl_test.done(v, 'FAILED') from h where name = 'p';
+select pawl_test.age('31 days');
+begin;
+select verdict from pawl.redrive_batch(0, array(select (v).id from h where name = 'p'));
+select results_eq($$select b_says('select pawl.prune(0, 1000)::text')$$, $$select (count(*))::text from pawl.jobs where state = 'Succeeded' and finished_at < now() - interval '7 days'$$, 'prune passes over what is being redriven');
+commit;
+select is(pawl_test.state((v).id), 'Ready', 'the redriven job lives') from h where name = 'p';
+select is(pawl_test.ledger((v).id), '1 FAILED fatal', 'with its history') from h where name = 'p';
+
+-- rows that commit late with an earlier position
+select pawl.queue_pause('l', false); -- a queue that another session is about to create would be waited for
+select pawl_test.put('l');
+select pawl_test.done(pawl_test.take(p_queue => 'l'));
+select dblink_exec('b', 'begin');
+select b_says($$select pawl.enqueue('l', 'early')::text$$);
+select pawl.enqueue('l', 'late');
+select results_eq($$select payload from pawl.claim_outbox_batch(1, 'w1', 30, 'l')$$, $$values ('late'::bytea)$$, 'what has committed is taken');
+select pawl_test.age('1 s'); -- marks may move again
+select is(pawl_test.take_count(9, 'w1', 'l'), 0::int8, 'and the mark passes over what has not');
+select pawl_test.age('11 s');
+select is(pawl_test.take_count(9, 'w1', 'l'), 0::int8, 'also later');
+select ok((select count(*) from pawl.mark m join pawl.queue q on q.queue_id = m.line_id / 4096
+           where q.name = 'l' and m.kind = 0 and m.lane = 0 and m.pos > (select min(hole) from unnest(m.holes) hole)) > 0, 'there is a mark with a hole below it');
+select dblink_exec('b', 'commit');
+select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'l')$$, $$values ('early'::bytea)$$, 'Q-AT-LEAST-ONCE: a late commit is found below the mark');
+
+select dblink_disconnect('b');
+select * from finish();

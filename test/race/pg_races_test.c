@@ -1,0 +1,604 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * pg_races_test.c - two programs want the same job: one that knows SQL only and keeps its
+ * transaction open, and a C client. Each race is told step by step, in every order that matters.
+ * Races of two SQL clients are in test/pgtap/race_test.sql.
+ */
+#include "race/race_stage.h"
+
+#include <string.h>
+
+#define LEASE_IS_OVER_MS (RACE_LEASE_MS + 1)
+
+/* Locks a job's row, as a stranger could. */
+static void hold_row(struct race *race, const pawl_id *id)
+{
+    expect_told(race_ask(race->sql2, "begin"), "");
+    expect_told(race_ask(race->sql2, "select id from pawl.job where id = '%s' for update",
+                         race_id(id).text),
+                race_id(id).text);
+}
+
+static void let_go(PGconn *session)
+{
+    expect_told(race_ask(session, "commit"), "");
+}
+
+/* ---------------------------------------------------------------- claim against claim */
+
+/* RULE-020-040, Q-INVISIBLE */
+static void claim_claim_sql_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id first = race_put(race->c);
+    pawl_id second = race_put(race->c);
+    expect_told(race_ask(race->sql, "begin"), "");
+    pawl_lease theirs = race_take_sql(race->sql, "sql");
+    assert_int_equal(pawl_id_compare(&theirs.job, &first), 0);
+    pawl_lease ours = race_take(race->c, "c"); /* it does not wait */
+    assert_int_equal(pawl_id_compare(&ours.job, &second), 0);
+    let_go(race->sql);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    expect_told(race_done_sql(race->sql, "sql", &theirs, "DISPATCHED"), "1");
+}
+
+static void claim_claim_sql_gives_up(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    expect_told(race_ask(race->sql, "begin"), "");
+    pawl_lease theirs = race_take_sql(race->sql, "sql");
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    pawl_lease ours = race_take(race->c, "c");
+    assert_int_equal(ours.version, 1);
+    assert_int_equal(pawl_id_compare(&ours.job, &id), 0);
+    expect_told(race_done_sql(race->sql, "sql", &theirs, "DISPATCHED"), "P7002"); /* RES-8 */
+}
+
+static void claim_claim_c_first(void **state)
+{
+    struct race *race = *state;
+    (void)race_put(race->c);
+    pawl_lease ours = race_take(race->c, "c");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.claim_outbox_batch(9, 'sql', 30, "
+                                    "'" RACE_QUEUE "')"),
+                "0");
+    expect_told(race_done_sql(race->sql, "sql", &ours, "DISPATCHED"), "P7002"); /* not its worker */
+    expect_told(race_done_sql(race->sql, "c", &ours, "DISPATCHED"), "1");       /* OL-ANY-CLIENT */
+}
+
+/* ---------------------------------------------------------------- settle against reap */
+
+/* RES-4: the settle came in time, and its transaction ends after the deadline. */
+static void settle_reap_settle_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+    race_age(race, LEASE_IS_OVER_MS);
+    assert_int_equal(race_reap(race->c), 0); /* it skips, and does not wait: RES-11 */
+    let_go(race->sql);
+    assert_int_equal(race_reap(race->c), 0);
+    expect_told(race_ledger(race, &id), "1 DISPATCHED none");
+}
+
+static void settle_reap_settle_is_rolled_back(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+    race_age(race, LEASE_IS_OVER_MS);
+    assert_int_equal(race_reap(race->c), 0);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    assert_int_equal(race_reap(race->c), 1);
+    expect_told(race_ledger(race, &id), "1 ZOMBIE_REQUEUE expired");
+}
+
+static void settle_reap_reap_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {race_take(race->c, "c")}};
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "1");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_STALE); /* Q-STALE */
+    expect_told(race_ledger(race, &id), "1 ZOMBIE_REQUEUE expired");
+}
+
+static void settle_reap_reap_is_rolled_back(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {race_take(race->c, "c")}};
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "1");
+    race_call(race, &call);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    assert_int_equal(race_join(&call), PAWL_STALE); /* RES-3: over, although nobody has taken it */
+    expect_told(race_ledger(race, &id), "");
+    assert_int_equal(race_state(race, &id), PAWL_IN_FLIGHT);
+}
+
+/* The C client has one of two rows, and waits for the other: both leases end meanwhile. */
+static void settle_reap_half_a_settle_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id first = race_put(race->c);
+    pawl_id second = race_put(race->c);
+    struct race_call call = {.store = race->c,
+                             .verb = RACE_SETTLE,
+                             .worker = "c",
+                             .leases = {race_take(race->c, "c"), race_take(race->c, "c")},
+                             .count = 2};
+    hold_row(race, &second);
+    race_call(race, &call);
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "0");
+    let_go(race->sql2);
+    assert_int_equal(race_join(&call), PAWL_STALE);
+    assert_int_equal(call.verdicts[1], PAWL_STALE);
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "2");
+    expect_told(race_ledger(race, &first), "1 ZOMBIE_REQUEUE expired");
+    expect_told(race_ledger(race, &second), "1 ZOMBIE_REQUEUE expired");
+}
+
+/* ---------------------------------------------------------------- renew against reap */
+
+/* Q-EXTEND */
+static void renew_reap_renew_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    pawl_id token;
+    memcpy(token.bytes, lease.token.bytes, sizeof(token.bytes));
+    race_age(race, RACE_LEASE_MS - 1);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql,
+                         "select pawl.renew_outbox_lease('%s', '%s', 'sql', 30) is not null",
+                         race_id(&id).text, race_id(&token).text),
+                "t");
+    race_age(race, 2); /* past the deadline that others still see */
+    assert_int_equal(race_reap(race->c), 0);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    let_go(race->sql);
+    assert_int_equal(race_reap(race->c), 0);
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+}
+
+static void renew_reap_reap_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_RENEW, .worker = "c", .leases = {race_take(race->c, "c")}};
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "1");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_STALE);
+    assert_int_equal(race_state(race, &id), PAWL_READY);
+}
+
+/* ---------------------------------------------------------------- reap against reap */
+
+static void reap_reap_both_orders(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    (void)race_take(race->c, "c");
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "1");
+    assert_int_equal(race_reap(race->c), 0);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    assert_int_equal(race_reap(race->c), 1);
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "0");
+    expect_told(race_ledger(race, &id), "1 ZOMBIE_REQUEUE expired"); /* RES-4: exactly one row */
+}
+
+/* A claim recovers on its way what a reaper has in hands: it leaves it alone. */
+static void reap_claim_reap_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    (void)race_take(race->c, "c");
+    race_age(race, LEASE_IS_OVER_MS);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.repair_expired_leases()"), "1");
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    let_go(race->sql);
+    pawl_lease lease = race_take(race->c, "c");
+    assert_int_equal(lease.version, 2);
+    expect_told(race_ledger(race, &id), "1 ZOMBIE_REQUEUE expired");
+}
+
+/* ---------------------------------------------------------------- cancel against settle */
+
+static struct race_text cancel_sql(struct race *race, const pawl_id *id)
+{
+    return race_ask(race->sql, "select verdict from pawl.cancel_batch(0, '{%s}')",
+                    race_id(id).text);
+}
+
+/* RES-13: a valid settle still wins. */
+static void cancel_settle_cancel_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {race_take(race->c, "c")}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(cancel_sql(race, &id), "OK");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_OK);
+    assert_int_equal(call.states[0], PAWL_SUCCEEDED);
+}
+
+static void cancel_settle_cancel_first_then_a_retry(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {.store = race->c,
+                             .verb = RACE_SETTLE,
+                             .worker = "c",
+                             .action = PAWL_RETRY,
+                             .leases = {race_take(race->c, "c")}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(cancel_sql(race, &id), "OK");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_OK);
+    assert_int_equal(call.states[0], PAWL_FAILED);
+    expect_told(race_ledger(race, &id), "1 FAILED cancelled");
+}
+
+static void cancel_settle_settle_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    struct race_call call = {.store = race->c, .verb = RACE_CANCEL, .leases = {{.job = id}}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_ALREADY_SUCCEEDED);
+}
+
+/* The completion is rolled back with all else that its transaction did: the mark is set. */
+static void cancel_settle_settle_is_rolled_back(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    struct race_call call = {.store = race->c, .verb = RACE_CANCEL, .leases = {{.job = id}}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+    race_call(race, &call);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    assert_int_equal(race_join(&call), PAWL_OK);
+    assert_int_equal(call.states[0], PAWL_IN_FLIGHT);
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1"); /* it still wins */
+}
+
+static void cancel_claim_cancel_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(cancel_sql(race, &id), "OK");
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    let_go(race->sql);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    expect_told(race_ledger(race, &id), "1 FAILED cancelled");
+}
+
+/* ---------------------------------------------------------------- redrive against prune */
+
+static pawl_id put_old_failure(struct race *race)
+{
+    pawl_id id = race_put(race->c);
+    struct race_call call = {.store = race->c,
+                             .verb = RACE_SETTLE,
+                             .worker = "c",
+                             .action = PAWL_FAIL,
+                             .leases = {race_take(race->c, "c")}};
+    assert_int_equal(race_make(&call), PAWL_OK);
+    race_age(race, INT64_C(31) * 24 * 3600 * 1000);
+    return id;
+}
+
+/* Q-DEAD-LETTER */
+static void redrive_prune_redrive_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = put_old_failure(race);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(
+        race_ask(race->sql, "select verdict from pawl.redrive_batch(0, '{%s}')", race_id(&id).text),
+        "OK");
+    assert_int_equal(race_prune(race->c), 0);
+    let_go(race->sql);
+    assert_int_equal(race_prune(race->c), 0);
+    expect_told(race_ledger(race, &id), "1 FAILED fatal");
+    assert_int_equal(race_take(race->c, "c").version, 2); /* Q-VERSION */
+}
+
+static void redrive_prune_prune_first(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = put_old_failure(race);
+    struct race_call call = {.store = race->c, .verb = RACE_REDRIVE, .leases = {{.job = id}}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select pawl.prune(0, 10)"), "1");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_GONE);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+}
+
+static void redrive_prune_prune_is_rolled_back(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = put_old_failure(race);
+    struct race_call call = {.store = race->c, .verb = RACE_REDRIVE, .leases = {{.job = id}}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select pawl.prune(0, 10)"), "1");
+    race_call(race, &call);
+    expect_told(race_ask(race->sql, "rollback"), "");
+    assert_int_equal(race_join(&call), PAWL_OK);
+    expect_told(race_ledger(race, &id), "1 FAILED fatal");
+}
+
+/* ---------------------------------------------------------------- expiry while waiting */
+
+/* RES-3: by the clock as it is when the row was got, whatever the call is. */
+static void wait_past_the_deadline(struct race *race, enum race_verb verb,
+                                   pawl_settle_action action)
+{
+    struct race_call call = {.store = race->c,
+                             .verb = verb,
+                             .worker = "c",
+                             .action = action,
+                             .leases = {race_take(race->c, "c")}};
+    hold_row(race, &call.leases[0].job);
+    race_call(race, &call);
+    race_age(race, RACE_LEASE_MS); /* at expiry it is over */
+    let_go(race->sql2);
+    assert_int_equal(race_join(&call), PAWL_STALE);
+    assert_int_equal(race_state(race, &call.leases[0].job), PAWL_IN_FLIGHT);
+}
+
+static void expiry_while_waiting(void **state)
+{
+    struct race *race = *state;
+    for (int i = 0; i < 4; i++)
+        (void)race_put(race->c);
+    wait_past_the_deadline(*state, RACE_SETTLE, PAWL_SUCCEED);
+    wait_past_the_deadline(*state, RACE_SETTLE, PAWL_RETRY);
+    wait_past_the_deadline(*state, RACE_RENEW, PAWL_SUCCEED);
+    wait_past_the_deadline(*state, RACE_RELEASE, PAWL_SUCCEED);
+    assert_int_equal(race_reap(race->c) > 0, true); /* claims have recovered the others */
+}
+
+/* The same, but the row is got a millisecond before. */
+static void no_expiry_while_waiting(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {race_take(race->c, "c")}};
+    hold_row(race, &id);
+    race_call(race, &call);
+    race_age(race, RACE_LEASE_MS - 1);
+    let_go(race->sql2);
+    assert_int_equal(race_join(&call), PAWL_OK);
+}
+
+/* ---------------------------------------------------------------- enqueue against completion */
+
+/* Q-NEVER-AGAIN */
+static void enqueue_completion_not_committed_yet(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    struct race_call call = {.store = race->c, .verb = RACE_ENQUEUE, .leases = {{.job = id}}};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "1");
+    race_call(race, &call);
+    let_go(race->sql);
+    assert_int_equal(race_join(&call), PAWL_EXISTS);
+    assert_int_equal(race_state(race, &id), PAWL_SUCCEEDED);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+}
+
+/* A C client completes; a program whose snapshot is older repeats the enqueue. */
+static void enqueue_under_an_old_snapshot(struct race *race, const char *level)
+{
+    pawl_id id = race_put(race->c);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {race_take(race->c, "c")}};
+    race_age(race, 1); /* nobody makes the same job twice at the same microsecond */
+    expect_told(race_ask(race->sql, "begin isolation level %s", level), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.job"), "1");
+    assert_int_equal(race_make(&call), PAWL_OK);
+    expect_told(race_ask(race->sql,
+                         "select verdict from pawl.enqueue_batch(0, '{" RACE_QUEUE "}', "
+                         "'{%s}', '{x}')",
+                         race_id(&id).text),
+                "EXISTS");
+    let_go(race->sql);
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    expect_told(race_ledger(race, &id), "1 DISPATCHED none");
+}
+
+static void enqueue_under_repeatable_read(void **state)
+{
+    enqueue_under_an_old_snapshot(*state, "repeatable read");
+}
+
+static void enqueue_under_serializable(void **state)
+{
+    enqueue_under_an_old_snapshot(*state, "serializable");
+}
+
+/* The same id, or the same dedupe key, of two producers. Q-ENQUEUE */
+static void enqueue_enqueue(struct race *race, const char *end, pawl_code wanted_id,
+                            pawl_code wanted_key)
+{
+    pawl_id id;
+    pawl_enqueue_row row;
+    pawl_enqueue_init(&row);
+    row.queue = RACE_QUEUE;
+    assert_int_equal(pawl_id_new(race->c, &row, &id, NULL), PAWL_OK);
+    struct race_call by_id = {.store = race->c, .verb = RACE_ENQUEUE, .leases = {{.job = id}}};
+    struct race_call by_key = {.store = race->c, .verb = RACE_ENQUEUE, .dedupe_key = "k"};
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select pawl.enqueue('" RACE_QUEUE "', 'x', p_id => '%s')",
+                         race_id(&id).text),
+                race_id(&id).text);
+    race_call(race, &by_id);
+    expect_told(race_ask(race->sql, "%s", end), "");
+    assert_int_equal(race_join(&by_id), wanted_id);
+    expect_told(race_ask(race->sql, "begin"), "");
+    (void)race_ask(race->sql, "select pawl.enqueue('" RACE_QUEUE "', 'x', p_dedupe_key => 'k')");
+    race_call(race, &by_key);
+    expect_told(race_ask(race->sql, "%s", end), "");
+    assert_int_equal(race_join(&by_key), wanted_key);
+    assert_int_equal(race_take_count(race->c, "c"), 2);
+}
+
+static void enqueue_enqueue_committed(void **state)
+{
+    struct race *race = *state;
+    (void)race_put(race->c); /* the queue is there: a new one would be waited for */
+    (void)race_take(race->c, "c");
+    enqueue_enqueue(race, "commit", PAWL_EXISTS, PAWL_DUPLICATE);
+}
+
+static void enqueue_enqueue_rolled_back(void **state)
+{
+    struct race *race = *state;
+    (void)race_put(race->c);
+    (void)race_take(race->c, "c");
+    enqueue_enqueue(race, "rollback", PAWL_OK, PAWL_OK);
+}
+
+/* ---------------------------------------------------------------- late commits */
+
+/* Q-AT-LEAST-ONCE: marks have moved beyond the place of a job that commits late. */
+static void a_late_commit_is_found(void **state)
+{
+    struct race *race = *state;
+    (void)race_put(race->c);
+    (void)race_take(race->c, "c");
+    expect_told(race_ask(race->sql, "begin"), "");
+    struct race_text early = race_ask(race->sql, "select pawl.enqueue('" RACE_QUEUE "', 'early')");
+    for (int i = 0; i < 5; i++) {
+        (void)race_put(race->c);
+        (void)race_take(race->c, "c"); /* later, and taken first */
+        race_age(race, 11000);         /* so that marks may move */
+    }
+    assert_int_equal(race_reap(race->c) > 0, true);
+    (void)race_take_count(race->c, "c");
+    assert_int_equal(race_take_count(race->c, "c"), 0);
+    let_go(race->sql);
+    pawl_lease lease = race_take(race->c2, "c2");
+    assert_string_equal(race_id(&lease.job).text, early.text);
+}
+
+/* ---------------------------------------------------------------- an SQL client alone */
+
+/* OL-LEASE-LOST, OL-ANY-CLIENT: what the caller did beside rolls back with it. */
+static void a_late_completion_takes_its_own_work_back(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    expect_told(race_ask(race->sql, "create temp table paid (id uuid)"), "");
+    race_age(race, LEASE_IS_OVER_MS);
+    pawl_lease ours = race_take(race->c, "c"); /* RES-4: a claim takes it directly */
+    assert_int_equal(ours.version, 2);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "insert into paid values ('%s')", race_id(&id).text), "");
+    expect_told(race_done_sql(race->sql, "sql", &lease, "DISPATCHED"), "P7002");
+    expect_told(race_ask(race->sql, "commit"), ""); /* is a rollback */
+    expect_told(race_ask(race->sql, "select count(*) from paid"), "0");
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {ours}};
+    assert_int_equal(race_make(&call), PAWL_OK);
+    expect_told(race_ledger(race, &id), "1 ZOMBIE_REQUEUE expired, 2 DISPATCHED none");
+}
+
+/* The C client settles while the SQL client, whose lease it was, waits with its completion. */
+static void an_sql_completion_waits_and_is_lost(void **state)
+{
+    struct race *race = *state;
+    pawl_id id = race_put(race->c);
+    pawl_lease lease = race_take_sql(race->sql, "sql");
+    pawl_id token;
+    memcpy(token.bytes, lease.token.bytes, sizeof(token.bytes));
+    hold_row(race, &id);
+    race_send(race->sql, "select pawl.complete_outbox_attempt('%s', '%s', 'sql', 'DISPATCHED')",
+              race_id(&id).text, race_id(&token).text);
+    race_await_waiting(race);
+    race_age(race, LEASE_IS_OVER_MS);
+    let_go(race->sql2);
+    expect_told(race_answer(race->sql), "P7002");
+    assert_int_equal(race_take(race->c, "c").version, 2);
+}
+
+#define STORY(function) cmocka_unit_test_setup_teardown(function, race_set_up, race_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(claim_claim_sql_first),
+        STORY(claim_claim_sql_gives_up),
+        STORY(claim_claim_c_first),
+        STORY(settle_reap_settle_first),
+        STORY(settle_reap_settle_is_rolled_back),
+        STORY(settle_reap_reap_first),
+        STORY(settle_reap_reap_is_rolled_back),
+        STORY(settle_reap_half_a_settle_first),
+        STORY(renew_reap_renew_first),
+        STORY(renew_reap_reap_first),
+        STORY(reap_reap_both_orders),
+        STORY(reap_claim_reap_first),
+        STORY(cancel_settle_cancel_first),
+        STORY(cancel_settle_cancel_first_then_a_retry),
+        STORY(cancel_settle_settle_first),
+        STORY(cancel_settle_settle_is_rolled_back),
+        STORY(cancel_claim_cancel_first),
+        STORY(redrive_prune_redrive_first),
+        STORY(redrive_prune_prune_first),
+        STORY(redrive_prune_prune_is_rolled_back),
+        STORY(expiry_while_waiting),
+        STORY(no_expiry_while_waiting),
+        STORY(enqueue_completion_not_committed_yet),
+        STORY(enqueue_under_repeatable_read),
+        STORY(enqueue_under_serializable),
+        STORY(enqueue_enqueue_committed),
+        STORY(enqueue_enqueue_rolled_back),
+        STORY(a_late_commit_is_found),
+        STORY(a_late_completion_takes_its_own_work_back),
+        STORY(an_sql_completion_waits_and_is_lost),
+    };
+    return cmocka_run_group_tests(tests, race_begin, race_end);
+}
