@@ -12,7 +12,7 @@
  * Rules that hold for every function here:
  *  - It returns a pawl_code; PAWL_OK is 0. `err` may be NULL; where it is not, a failure fills it
  *    with a text that names the field, the value and what is allowed. No text ever carries a
- *    payload or a token.
+ *    payload, a header's value or a token.
  *  - Parameters named ret_... are written on PAWL_OK only, unless the contract says otherwise.
  *  - NULL where a value is needed, empty or over-long names, zero or negative durations, batches of
  *    0 or above the maximum, and unknown enum values are PAWL_INVALID, and nothing was done.
@@ -41,12 +41,15 @@ extern "C" {
 
 /* ---------------------------------------------------------------- limits */
 
-#define PAWL_NAME_MAX       128   /* bytes in a queue or worker name, without the closing NUL */
-#define PAWL_DEDUPE_KEY_MAX 255   /* bytes in a dedupe key */
-#define PAWL_ERROR_CODE_MAX 64    /* bytes in an attempt's error code */
-#define PAWL_ERROR_TEXT_MAX 1024  /* bytes in an attempt's error text */
-#define PAWL_BATCH_MAX      10000 /* rows in one call */
-#define PAWL_LINES_MAX      10000 /* lines in one claim */
+#define PAWL_NAME_MAX         128     /* bytes in a queue or worker name, without the closing NUL */
+#define PAWL_DEDUPE_KEY_MAX   255     /* bytes in a dedupe key */
+#define PAWL_ORDERING_KEY_MAX 255     /* bytes in an ordering key */
+#define PAWL_QUEUES_TEXT_MAX  1023    /* bytes in the text that names a worker's queues */
+#define PAWL_ERROR_CODE_MAX   64      /* bytes in an attempt's error code */
+#define PAWL_ERROR_TEXT_MAX   1024    /* bytes in an attempt's error text */
+#define PAWL_BATCH_MAX        10000   /* rows in one call */
+#define PAWL_SENDS_MAX        1000000 /* the most that an attempt can say that it sent */
+#define PAWL_LINES_MAX        10000   /* lines in one claim */
 #define PAWL_PAYLOAD_MAX \
     (1 << 20) /* bytes in a payload, unless the store was opened with another limit */
 #define PAWL_SHARDS_MAX   4096 /* shards of one store */
@@ -54,6 +57,7 @@ extern "C" {
 #define PAWL_DURATION_MAX_MS \
     (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: the longest duration taken anywhere */
 #define PAWL_RETRIES_MAX       10000   /* the largest bound on retries or lost leases */
+#define PAWL_IN_FLIGHT_MAX     1000000 /* the largest bound on a queue's jobs in flight */
 #define PAWL_PRIORITY_URGENT   0       /* the most urgent priority */
 #define PAWL_PRIORITY_NORMAL   5       /* the priority of a job that names none */
 #define PAWL_PRIORITY_LAST     9       /* the least urgent priority */
@@ -61,8 +65,9 @@ extern "C" {
 #define PAWL_ID_TEXT_MAX       37      /* bytes in a printed id, with the closing NUL */
 #define PAWL_DURATION_TEXT_MAX 32      /* bytes in a printed duration, with the closing NUL */
 
-#define PAWL_DEFAULT INT64_MIN /* "what the settings say", in a duration or a count */
-#define PAWL_FOREVER INT64_MAX /* "never", in a retention */
+#define PAWL_DEFAULT       INT64_MIN   /* "what the settings say", in a duration or a count */
+#define PAWL_FOREVER       INT64_MAX   /* "never", in a retention */
+#define PAWL_SENDS_UNKNOWN INT64_C(-1) /* nobody has said how often an attempt sent */
 
 /* ---------------------------------------------------------------- codes and errors */
 
@@ -99,11 +104,15 @@ typedef enum pawl_code {
     PAWL_NOT_MISSED =
         48, /* a start-by deadline that has not passed, or that the job does not have */
 
-    /* A work lease (see docs/ARCHITECTURE.md). */
-    PAWL_WL_ORDER = 60,       /* acquire of an offset that is not the head of a non-empty backlog */
-    PAWL_WL_NO_LEASE = 61,    /* succeed or fail while the domain has no lease */
-    PAWL_WL_TOKEN = 62,       /* succeed or fail with a token that is not the lease's */
-    PAWL_WL_BACKLOG_FULL = 63 /* the backlog has reached its bound */
+    /* A work lease (see worklease.h). */
+    PAWL_WL_ORDER = 60,        /* acquire of an offset that is not the head of the backlog */
+    PAWL_WL_NO_LEASE = 61,     /* succeed, fail or renew while the domain has no lease */
+    PAWL_WL_TOKEN = 62,        /* the same with a token or owner that is not the lease's */
+    PAWL_WL_BACKLOG_FULL = 63, /* the backlog has reached its bound */
+    PAWL_WL_EXPIRED = 64,      /* the lease has expired; acquire the offset again */
+
+    /* An endpoint (see endpoint.h). */
+    PAWL_HAS_JOBS = 80 /* jobs are left in its queue: let them end, or cancel them */
 } pawl_code;
 
 /* Why a call failed, for people. `text` is always terminated. */
@@ -203,6 +212,8 @@ typedef struct pawl_queue_settings {
                                      PAWL_FOREVER */
     int64_t keep_failed_ms; /* how long a Failed job and its history are kept: default 30 d, or
                                PAWL_FOREVER */
+    int64_t max_in_flight;  /* how many of its jobs may be InFlight, over all workers: default 0, no
+                               such bound; otherwise from the number of shards: see pawl_claim() */
     bool is_paused;         /* told by queue_get; queue_set ignores it: see pawl_queue_pause() */
 } pawl_queue_settings;
 
@@ -246,6 +257,7 @@ typedef enum pawl_reaper_profile {
     PAWL_REAPER_LOW_VOLUME = 2   /* 30 s */
 } pawl_reaper_profile;
 
+/* Everything as by default: call one of these first, then set what should differ. */
 PAWL_API void pawl_queue_settings_init(pawl_queue_settings *settings);
 PAWL_API void pawl_worker_settings_init(pawl_worker_settings *settings);
 PAWL_API void pawl_reaper_settings_init(pawl_reaper_settings *settings);
@@ -328,21 +340,25 @@ typedef struct pawl_lease {
 typedef struct pawl_job {
     pawl_id id;
     char queue[PAWL_NAME_MAX + 1];
+    /* Empty: none. Of a Succeeded job it may be forgotten, and then no filter finds it by that. */
+    char ordering_key[PAWL_ORDERING_KEY_MAX + 1];
     pawl_state state;
     int priority;
     int64_t retries;       /* nacks since enqueue or redrive */
     int64_t lost_leases;   /* expiries since enqueue or redrive */
     int64_t attempts;      /* rows in the ledger */
-    int64_t lease_version; /* claims so far; never falls; usable as a fencing token downstream */
+    int64_t lease_version; /* claims so far; never falls; a fencing token among claims of this job
+                            */
     int64_t max_retries;   /* in force for this job */
     pawl_wall created_at;
-    pawl_wall due_at;
+    pawl_wall due_at;      /* of a Succeeded job this and the next one may be forgotten: 0 */
     pawl_wall start_by;    /* 0: none */
     pawl_wall finished_at; /* 0 while live */
     pawl_reason reason;    /* of the last ledger row; NONE where there is none */
 
     /* While InFlight; empty otherwise. */
     pawl_token token; /* from claim and mine only; zero elsewhere */
+    int64_t fence;    /* of this lease; 0 where the job has no ordering key: see pawl_claim() */
     char worker[PAWL_NAME_MAX + 1];
     pawl_wall claimed_at;
     pawl_wall expires_at;
@@ -353,6 +369,8 @@ typedef struct pawl_job {
 
     void *payload;      /* owned by this struct; NULL from list, and where it is no longer kept */
     size_t payload_len; /* the payload's size, also where `payload` is NULL */
+    char *headers; /* one text: see headers.h. Owned likewise; NULL where there are none, from list,
+                      and where the payload is no longer kept */
 } pawl_job;
 
 /* Free what the job owns and empty it. Accepts NULL and an empty job. */
@@ -370,6 +388,9 @@ typedef struct pawl_attempt {
     pawl_wall finished_at;
     char error_code[PAWL_ERROR_CODE_MAX + 1];
     char error_text[PAWL_ERROR_TEXT_MAX + 1];
+    /* How often its request left the machine, wholly or in part; PAWL_SENDS_UNKNOWN where its
+     * holder has not said: it was no delivery, or its lease expired. */
+    int64_t wire_sends;
 } pawl_attempt;
 
 /* ---------------------------------------------------------------- stores */
@@ -393,6 +414,7 @@ typedef struct pawl_memory_options {
                          above it */
 } pawl_memory_options;
 
+/* Everything as by default: call it first, then set what should differ. */
 PAWL_API void pawl_memory_options_init(pawl_memory_options *options);
 
 /* Make a memory store. `options` may be NULL. PAWL_INVALID, PAWL_NO_MEMORY. */
@@ -406,8 +428,170 @@ PAWL_API void pawl_memory_free(pawl_memory *memory);
 PAWL_API PAWL_MUST_USE pawl_code pawl_memory_open(pawl_memory *memory, pawl_store **ret_store,
                                                   pawl_err *err);
 
+/*
+ * A store in a file, by SQLite. Its jobs outlive the process; several processes may share the file,
+ * on one machine, and an application may keep its own tables in it and enqueue in its own
+ * transactions (docs/sqlite.md). Make one of these per process and file, and a handle for each
+ * thread: what the threads write at the same time is committed together. Safe to share between
+ * threads; not across fork().
+ */
+typedef struct pawl_sqlite pawl_sqlite;
+
+typedef struct pawl_sqlite_options {
+    const char *path; /* copied. NULL: pawl/pawl.db in $XDG_STATE_HOME, else in ~/.local/state */
+    const pawl_clock *clock;   /* borrowed until pawl_sqlite_free(); default: the system's. All
+                                  processes on one file need the same time */
+    const pawl_random *random; /* likewise; never used by two threads at once */
+    int64_t payload_max;       /* default PAWL_PAYLOAD_MAX; to 256 MiB */
+    int64_t call_timeout_ms;   /* how long a call waits for its turn and for other processes' locks
+                                  before it answers PAWL_DOWN: default 5 s; to a day */
+    bool is_only_opened; /* a file that is not there is PAWL_DOWN, and is not made; one without
+                                  Pawl's tables is PAWL_INVALID, and stays as it is */
+} pawl_sqlite_options;
+
+/* Everything as by default: call it first, then set what should differ. */
+PAWL_API void pawl_sqlite_options_init(pawl_sqlite_options *options);
+
+/*
+ * Open the file, or make it. `options` may be NULL. PAWL_INVALID: an option is wrong, the file is
+ * no SQLite database, was made by a newer Pawl, has tables named pawl_... that are not Pawl's, has
+ * none where it should only be opened, or the library was built without SQLite. PAWL_DOWN: the file
+ * or its folder cannot be read or written, or is locked; err->text names it and says what to do.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_sqlite_new(const pawl_sqlite_options *options,
+                                                 pawl_sqlite **ret_sqlite, pawl_err *err);
+
+/* Close the file. Every handle must have been closed. Accepts NULL. */
+PAWL_API void pawl_sqlite_free(pawl_sqlite *sqlite);
+
+/* Open a handle. The pawl_sqlite must outlive it. PAWL_DOWN as above. */
+PAWL_API PAWL_MUST_USE pawl_code pawl_sqlite_open(pawl_sqlite *sqlite, pawl_store **ret_store,
+                                                  pawl_err *err);
+
+/*
+ * A store in a PostgreSQL database (13 or later) whose schema `pawl migrate up` has set up. Each
+ * handle has a connection of its own, made when it is opened and made again, with backoff, when it
+ * was lost; it works behind a pooler in transaction mode. Time is the server's.
+ */
+typedef struct pawl_postgres_options {
+    const char *conninfo;      /* a connection string of libpq, postgresql://... or keyword=value;
+                                  NULL: the environment's PG... variables. Copied; never told */
+    const pawl_clock *clock;   /* borrowed until the handle is closed; used for ids only */
+    const pawl_random *random; /* likewise; for ids, tokens and backoffs */
+    int64_t call_timeout_ms;   /* the longest that a call may take, its tries and a new connection
+                                  included: default 5 s; to a day */
+    int64_t payload_max;       /* default PAWL_PAYLOAD_MAX; to 256 MiB */
+} pawl_postgres_options;
+
+/* Everything as by default: call it first, then set what should differ. */
+PAWL_API void pawl_postgres_options_init(pawl_postgres_options *options);
+
+/*
+ * Open a handle. PAWL_DOWN: the server cannot be reached, or refused the login. PAWL_INVALID: the
+ * connection string cannot be read, the schema is missing, older than this library needs (run `pawl
+ * migrate up`) or newer than it knows, or the library was built without PostgreSQL.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_postgres_open(const pawl_postgres_options *options,
+                                                    pawl_store **ret_store, pawl_err *err);
+
+/*
+ * Whether notifications reach this handle, so that pawl_wait() ends as soon as there is work. Sends
+ * one and waits up to a second for it. False: they do not arrive (they do not pass a pooler in
+ * transaction mode), and pawl_wait() ends by its timeout only. PAWL_DOWN; PAWL_INVALID for a handle
+ * on another kind of store.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_postgres_hears(pawl_store *store, bool *ret_hears,
+                                                     pawl_err *err);
+
+/* Setting up the schema of a PostgreSQL store, step by step, each whole or not at all. */
+typedef struct pawl_migrate_options {
+    const char *conninfo; /* as above; its role becomes the owner of what is made */
+    int64_t shards;       /* fixed by the first `up`. PAWL_DEFAULT: what the schema has, else 1; to
+                             PAWL_SHARDS_MAX */
+    bool is_plain;        /* also what only plain PostgreSQL can do, which is not needed: default
+                             true */
+    int64_t timeout_ms;   /* the longest that one step may take: default 10 min */
+} pawl_migrate_options;
+
+typedef struct pawl_migrate_step {
+    const char *name;     /* constant */
+    const char *sql;      /* constant; what the step runs */
+    bool is_plain;        /* of plain PostgreSQL only: not needed */
+    pawl_wall applied_at; /* 0: not yet */
+} pawl_migrate_step;
+
+/* Everything as by default: call it first, then set what should differ. */
+PAWL_API void pawl_migrate_options_init(pawl_migrate_options *options);
+
+/*
+ * All steps that this library knows, in order, and which of them were applied. Changes nothing.
+ * *ret_steps is the caller's to free(). PAWL_INVALID also where the schema is newer than this
+ * library knows. PAWL_DOWN.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_migrate_status(const pawl_migrate_options *options,
+                                                     pawl_migrate_step **ret_steps,
+                                                     size_t *ret_count, pawl_err *err);
+
+/* The SQL that pawl_migrate_up() would run now, as one text that psql can read; empty where there
+ * is nothing to do. *ret_sql is the caller's to free(). Codes as above. */
+PAWL_API PAWL_MUST_USE pawl_code pawl_migrate_plan(const pawl_migrate_options *options,
+                                                   char **ret_sql, pawl_err *err);
+
+/*
+ * Apply the steps that are missing, each in a transaction of its own. *ret_count says how many; 0
+ * where there was nothing to do. Safe to repeat and from several processes at once: they take
+ * turns. PAWL_INVALID: another number of shards than the schema has; a schema newer than this
+ * library knows; nothing was done. PAWL_DOWN: the step that err->text names was not applied, those
+ * before it were. PAWL_UNKNOWN: the reply to that step was lost; repeat.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_migrate_up(const pawl_migrate_options *options,
+                                                 size_t *ret_count, pawl_err *err);
+
+/*
+ * Any of these stores by its URL:
+ *   postgres://... or postgresql://..., or libpq's keyword=value ...: a PostgreSQL database
+ *   sqlite:PATH: a file; `sqlite:` alone: the one in the state folder (see pawl_sqlite_options)
+ *   memory:      a new store in memory, which ends with the source
+ * Safe to share between threads.
+ */
+typedef struct pawl_source pawl_source;
+
+typedef struct pawl_source_options {
+    const char *url;           /* copied; never told: it may hold a password */
+    const pawl_clock *clock;   /* borrowed until pawl_source_free(); default: the system's */
+    const pawl_random *random; /* likewise; used by several threads */
+    int64_t call_timeout_ms;   /* PAWL_DEFAULT: the store's own default, 5 s */
+    int64_t payload_max;       /* PAWL_DEFAULT: PAWL_PAYLOAD_MAX */
+    bool is_only_opened;       /* as in pawl_sqlite_options; other stores are never made */
+} pawl_source_options;
+
+/* Everything as by default: call it first, then set what should differ. */
+PAWL_API void pawl_source_options_init(pawl_source_options *options);
+
+/*
+ * Make a source. A SQLite file is opened, or made, here; a server is first asked by
+ * pawl_source_open(). PAWL_INVALID: the URL is of no kind that this library knows, or was built
+ * for; or as opening the store says. PAWL_DOWN, PAWL_NO_MEMORY.
+ */
+PAWL_API PAWL_MUST_USE pawl_code pawl_source_new(const pawl_source_options *options,
+                                                 pawl_source **ret_source, pawl_err *err);
+
+/* Open a handle. The source must outlive it. */
+PAWL_API PAWL_MUST_USE pawl_code pawl_source_open(pawl_source *source, pawl_store **ret_store,
+                                                  pawl_err *err);
+
+/* Every handle must have been closed. Accepts NULL. */
+PAWL_API void pawl_source_free(pawl_source *source);
+
 /* Close a handle of any store. Accepts NULL. */
 PAWL_API void pawl_store_close(pawl_store *store);
+
+/*
+ * From now on a call on this handle takes `call_timeout_ms` at most, and never longer than the
+ * handle was opened for. PAWL_DEFAULT, and anything below 1: as it was opened. A store whose calls
+ * cannot hang ignores it. By the thread that uses the handle.
+ */
+PAWL_API void pawl_store_limit(pawl_store *store, int64_t call_timeout_ms);
 
 /*
  * Every verb below may also return PAWL_DOWN (nothing was done; try later), PAWL_UNKNOWN (the reply
@@ -432,8 +616,19 @@ typedef struct pawl_enqueue_row {
     int64_t timeout_ms;      /* PAWL_DEFAULT: the queue's execution timeout */
     int64_t backoff_base_ms; /* PAWL_DEFAULT: the queue's */
     int64_t backoff_max_ms;  /* PAWL_DEFAULT: the queue's */
-    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue. UTF-8 without
-                                control characters; compared byte by byte */
+    const char *dedupe_key;  /* NULL: none. Unique among the live jobs of the queue that have the
+                                same ordering key, or none. UTF-8 without control characters;
+                                compared byte by byte */
+    /*
+     * NULL or empty: none. The live jobs of one key in one queue start one at a time, in the order
+     * in which they came. Of two enqueues, the one that had ended before the other began came
+     * first; of two that overlapped, either, for good. The first of the key holds it until it is
+     * terminal: its delay, its retries, snoozes, releases and lost leases keep the others waiting.
+     * Within a key priority is ignored; the first one stands in the queue by its own. A redriven
+     * job comes again, as the last. UTF-8 without control characters; compared byte by byte.
+     */
+    const char *ordering_key;
+    const char *headers; /* NULL or empty: none. One text: see headers.h */
 } pawl_enqueue_row;
 
 typedef struct pawl_enqueued {
@@ -441,9 +636,10 @@ typedef struct pawl_enqueued {
     pawl_id id;     /* the job's id; for DUPLICATE the id of the job that holds the key */
 } pawl_enqueued;
 
+/* No queue and no payload yet, everything else as by default: call it first, then fill the row. */
 PAWL_API void pawl_enqueue_init(pawl_enqueue_row *row);
 
-/* Make an id that this store will take for `row` (its queue and dedupe key must be set): its shard
+/* Make an id that this store will take for `row` (its queue and both keys must be set): its shard
  * bits are right. */
 PAWL_API PAWL_MUST_USE pawl_code pawl_id_new(pawl_store *store, const pawl_enqueue_row *row,
                                              pawl_id *ret_id, pawl_err *err);
@@ -471,7 +667,8 @@ typedef struct pawl_claim_args {
     const pawl_claim_line *lines;
     size_t lines_count;
     int64_t bytes_max; /* stop before the payloads exceed this, but give one job at least;
-                          PAWL_DEFAULT: 16 MiB */
+                          PAWL_DEFAULT: 16 MiB. Headers do not count: they are bounded themselves
+                        */
 } pawl_claim_args;
 
 /*
@@ -483,6 +680,17 @@ typedef struct pawl_claim_args {
  * nothing. On PAWL_OK ret_jobs[0 .. *ret_count) belong to the caller: pawl_job_clear() each. A
  * count of 0 means nothing is due, or that only such jobs were met. PAWL_UNKNOWN: leases may have
  * been taken in the worker's name: ask pawl_mine().
+ *
+ * Of one ordering key a claim takes one job at most, and none while another of the key is InFlight.
+ * Each such lease has a fence, drawn from one sequence of the store that rises with every claim of
+ * a job with a key, so that of two leases of one key the later one has the higher fence, across
+ * jobs, redrives and restarts; see docs/fencing.md. A job that has waited behind others of its key
+ * may stand among those that came back.
+ *
+ * A queue's max_in_flight counts its jobs that are InFlight, also under a lease that has expired
+ * until that is recovered, and is never exceeded, but by what was in flight when it was lowered.
+ * With several shards each has a share of it: of N shards, the first max_in_flight mod N (from
+ * shard 0) one more than max_in_flight / N, the others just that.
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_claim(pawl_store *store, const pawl_claim_args *args,
                                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count,
@@ -511,7 +719,8 @@ typedef struct pawl_renewed {
     int64_t lease_ms;     /* on OK: the lease granted, counted from the call */
 } pawl_renewed;
 
-/* Extend leases. Never shortens one. */
+/* Extend leases. Never shortens one. A lease that is named more than once is renewed in the order
+ * of the rows: the last `lease_ms` stays, and the expiry is the latest of all. */
 PAWL_API PAWL_MUST_USE pawl_code pawl_renew(pawl_store *store, const char *worker,
                                             const pawl_renew_row *rows, size_t rows_count,
                                             pawl_renewed *ret_results, pawl_err *err);
@@ -532,6 +741,7 @@ typedef struct pawl_settle_row {
                            allowed; ignored otherwise */
     const char *error_code; /* may be NULL. UTF-8 without control characters */
     const char *error_text; /* likewise, but tab and newline are allowed */
+    int64_t wire_sends;     /* see pawl_attempt; default PAWL_SENDS_UNKNOWN; to PAWL_SENDS_MAX */
 } pawl_settle_row;
 
 typedef struct pawl_settled {
@@ -541,6 +751,7 @@ typedef struct pawl_settled {
     int64_t attempt_no; /* on OK: the ledger row */
 } pawl_settled;
 
+/* Success, of no lease yet: call it first, then say which lease, and what else should differ. */
 PAWL_API void pawl_settle_init(pawl_settle_row *row);
 
 /*
@@ -584,7 +795,7 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_reap(pawl_store *store, pawl_reaped *ret_r
 
 /* Delete up to `jobs_max` histories that are older than their queue's retention. Live jobs are
  * never touched. Workers that have not shown themselves for 7 days and hold no lease are forgotten
- * as well; they are not counted. */
+ * as well, and so are keys of HTTP requests that have expired; they are not counted. */
 PAWL_API PAWL_MUST_USE pawl_code pawl_prune(pawl_store *store, size_t jobs_max, size_t *ret_count,
                                             pawl_err *err);
 
@@ -592,21 +803,23 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_prune(pawl_store *store, size_t jobs_max, 
 
 /* Which jobs. Zeroed: all of them. */
 typedef struct pawl_filter {
-    const char *queue;  /* NULL: any */
-    unsigned states;    /* bits 1u << PAWL_READY ...; 0: any */
-    pawl_reason reason; /* of the last ledger row; NONE: any */
-    const char *worker; /* NULL: any; otherwise only jobs InFlight with it */
+    const char *queue;        /* NULL: any */
+    unsigned states;          /* bits 1u << PAWL_READY ...; 0: any */
+    pawl_reason reason;       /* of the last ledger row; NONE: any */
+    const char *worker;       /* NULL: any; otherwise only jobs InFlight with it */
+    const char *ordering_key; /* NULL: any; otherwise 1 byte at least, and `queue` must be given */
 } pawl_filter;
 
-/* One job with its payload. PAWL_GONE where there is no memory of it. The caller clears *ret_job.
+/* One job with its payload and headers. PAWL_GONE where there is no memory of it. The caller clears
+ * *ret_job.
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_get(pawl_store *store, const pawl_id *id, pawl_job *ret_job,
                                           pawl_err *err);
 
 /*
- * Jobs without payloads, in the order of their ids, from the first id above `after` (NULL: from the
- * beginning). Pass the last id again for the next page: jobs that stay as they are appear exactly
- * once. `filter` may be NULL.
+ * Jobs without payloads and headers, in the order of their ids, from the first id above `after`
+ * (NULL: from the beginning). Pass the last id again for the next page: jobs that stay as they are
+ * appear exactly once. `filter` may be NULL.
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_list(pawl_store *store, const pawl_filter *filter,
                                            const pawl_id *after, pawl_job *ret_jobs,
@@ -645,6 +858,7 @@ typedef struct pawl_worker {
     pawl_worker_kind kind;
     char host[PAWL_NAME_MAX + 1];
     char version[PAWL_NAME_MAX + 1];
+    char queues[PAWL_QUEUES_TEXT_MAX + 1]; /* as it told them */
     pawl_wall since;
     pawl_wall last_seen;
     int64_t leases; /* jobs InFlight in its name now */
@@ -655,6 +869,9 @@ typedef struct pawl_worker_seen {
     pawl_worker_kind kind;
     const char *host;
     const char *version;
+    const char
+        *queues; /* that it serves, with a blank between two: a text for people, UTF-8 without
+                           control characters. NULL: none, as of a reaper */
 } pawl_worker_seen;
 
 /* Say that a worker lives (adds or refreshes its row), or that it has ended (removes it; no row is
@@ -720,8 +937,8 @@ PAWL_API PAWL_MUST_USE pawl_code pawl_redrive(pawl_store *store, const pawl_id *
                                               pawl_err *err);
 
 /*
- * Discard Failed jobs: the payload goes, the history stays until it is pruned. OK, also where it
- * was discarded before; NOT_FAILED, ALREADY_SUCCEEDED, GONE.
+ * Discard Failed jobs: payload and headers go, the history stays until it is pruned. OK, also where
+ * it was discarded before; NOT_FAILED, ALREADY_SUCCEEDED, GONE.
  */
 PAWL_API PAWL_MUST_USE pawl_code pawl_discard(pawl_store *store, const pawl_id *ids,
                                               size_t ids_count, pawl_changed *ret_results,

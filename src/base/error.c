@@ -42,8 +42,10 @@ static const struct code_row code_rows[] = {
     {PAWL_NOT_MISSED, "NOT_MISSED", "the job has no start-by deadline that has passed"},
     {PAWL_WL_ORDER, "WL_ORDER", "the offset is not the head of the backlog"},
     {PAWL_WL_NO_LEASE, "WL_NO_LEASE", "the domain has no lease"},
-    {PAWL_WL_TOKEN, "WL_TOKEN", "the token is not that of the domain's lease"},
+    {PAWL_WL_TOKEN, "WL_TOKEN", "the domain's lease is another's"},
     {PAWL_WL_BACKLOG_FULL, "WL_BACKLOG_FULL", "the backlog has reached its bound"},
+    {PAWL_WL_EXPIRED, "WL_EXPIRED", "the lease has expired"},
+    {PAWL_HAS_JOBS, "HAS_JOBS", "jobs are left in the endpoint's queue"},
 };
 
 static const struct code_row *find_code(pawl_code code)

@@ -11,7 +11,47 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+
+/* ---- the system's source */
+
+/* The most that the kernel gives whole, whatever interrupts it. */
+#define SYSTEM_BYTES_MAX 256
+
+/* The kernel keeps the state: nothing to share, nothing to copy at fork. */
+static void ask_system(uint8_t *bytes, size_t bytes_len)
+{
+    for (size_t done = 0; done < bytes_len;) {
+        size_t wanted = bytes_len - done;
+        if (wanted > SYSTEM_BYTES_MAX)
+            wanted = SYSTEM_BYTES_MAX;
+        ssize_t got;
+        do
+            got = getrandom(bytes + done, wanted, 0);
+        while (got < 0 && errno == EINTR);
+        if (got != (ssize_t)wanted)
+            abort();
+        done += wanted;
+    }
+}
+
+static uint64_t system_next(void *user)
+{
+    (void)user; /* there is one system */
+    uint8_t bytes[sizeof(uint64_t)];
+    ask_system(bytes, sizeof(bytes));
+    uint64_t drawn;
+    memcpy(&drawn, bytes, sizeof(drawn));
+    return drawn;
+}
+
+static const pawl_random system_random = {.next = system_next, .user = NULL};
+
+const pawl_random *pawl_random_system(void)
+{
+    return &system_random;
+}
 
 /* ---- draws */
 
@@ -40,6 +80,10 @@ void pawli_random_fill(const pawl_random *random, uint8_t *bytes, size_t bytes_l
     assert(random != NULL);
     assert(bytes != NULL || bytes_len == 0);
 
+    if (random->next == system_next) { /* one call instead of one for every eight bytes */
+        ask_system(bytes, bytes_len);
+        return;
+    }
     uint64_t drawn = 0;
     for (size_t i = 0; i < bytes_len; i++) {
         if (i % sizeof(drawn) == 0)
@@ -47,28 +91,6 @@ void pawli_random_fill(const pawl_random *random, uint8_t *bytes, size_t bytes_l
         bytes[i] = (uint8_t)(drawn & 0xff); /* lowest byte first, whatever the machine's order */
         drawn >>= 8;
     }
-}
-
-/* ---- the system's source */
-
-static uint64_t system_next(void *user)
-{
-    (void)user; /* the kernel keeps the state: nothing to share, nothing to copy at fork */
-    uint64_t drawn;
-    ssize_t got;
-    do
-        got = getrandom(&drawn, sizeof(drawn), 0);
-    while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof(drawn))
-        abort();
-    return drawn;
-}
-
-static const pawl_random system_random = {.next = system_next, .user = NULL};
-
-const pawl_random *pawl_random_system(void)
-{
-    return &system_random;
 }
 
 /* ---- the seeded source: splitmix64 */

@@ -1,33 +1,38 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * command.h - what the commands of the program share: how each is called, and how it reads its
- * words. A command returns the program's exit code, one of <sysexits.h> or 0, and has said on
- * standard error what went wrong. Whether its output could be written is main's to find out.
+ * command.h - the commands of the program, each a table in a file of its own. See options.h.
  */
 #ifndef PAWLI_CLI_COMMAND_H
 #define PAWLI_CLI_COMMAND_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "cli/options.h"
 
-/* The commands. `words` are what follows the command's name, ended by NULL. */
-int pawli_cli_demo(char **words);
-
-/* A flag that a command knows, such as "--json". */
-struct pawli_cli_flag {
-    const char *name;
-    bool *ret_is_set; /* set to true where it is given, and left alone where it is not */
-};
-
-/*
- * Read `words`, each of which must be one of the flags. False where one is not: standard error then
- * names it, and the flag that comes nearest.
- */
-bool pawli_cli_read_flags(const char *command, char **words, const struct pawli_cli_flag *flags,
-                          size_t flags_count);
-
-/* Of `names`, the one that `word` is most likely meant to be; NULL where none comes near. */
-const char *pawli_cli_nearest(const char *word, const char *const *names, size_t names_count);
+extern const struct pawli_command pawli_command_adopt;
+extern const struct pawli_command pawli_command_attempts;
+extern const struct pawli_command pawli_command_bench;
+extern const struct pawli_command pawli_command_cancel;
+extern const struct pawli_command pawli_command_config;
+extern const struct pawli_command pawli_command_deliver;
+extern const struct pawli_command pawli_command_demo;
+extern const struct pawli_command pawli_command_discard;
+extern const struct pawli_command pawli_command_doctor;
+extern const struct pawli_command pawli_command_endpoint;
+extern const struct pawli_command pawli_command_enqueue;
+extern const struct pawli_command pawli_command_jobs;
+extern const struct pawli_command pawli_command_leases;
+extern const struct pawli_command pawli_command_migrate;
+extern const struct pawli_command pawli_command_prune;
+extern const struct pawli_command pawli_command_publish;
+extern const struct pawli_command pawli_command_queues;
+extern const struct pawli_command pawli_command_reap;
+extern const struct pawli_command pawli_command_redrive;
+extern const struct pawli_command pawli_command_serve;
+extern const struct pawli_command pawli_command_token;
+extern const struct pawli_command pawli_command_top;
+extern const struct pawli_command pawli_command_verify;
+extern const struct pawli_command pawli_command_work;
+extern const struct pawli_command pawli_command_workers;
+extern const struct pawli_command pawli_command_worklease;
 
 #endif

@@ -316,13 +316,9 @@ static bool tell_all(struct demo *demo, FILE *out, bool is_json)
            tell_queues(demo);
 }
 
-int pawli_cli_demo(char **words)
+static int run_demo(const struct pawli_line *line)
 {
-    bool is_json = false;
-    const struct pawli_cli_flag flags[] = {{"--json", &is_json}};
-    if (!pawli_cli_read_flags("demo", words, flags, 1))
-        return EX_USAGE;
-
+    bool is_json = pawli_line_has(line, "--json");
     /* Told into memory first: half a JSON document is worth nothing. */
     char *told = NULL;
     size_t told_len = 0;
@@ -346,3 +342,16 @@ int pawli_cli_demo(char **words)
     (void)fprintf(stderr, "pawl demo: %s\n", demo.err.text);
     return EX_SOFTWARE;
 }
+
+static const struct pawli_option options[] = {PAWLI_OPTION_JSON, {0}};
+
+const struct pawli_command pawli_command_demo = {
+    .name = "demo",
+    .about = "tell the story of three jobs on a store in memory",
+    .options = options,
+    .details = "One job succeeds; one fails and is retried until it is dead; one loses its worker, "
+               "is recovered, and the late completion of the first worker is refused. The clock is "
+               "turned by hand and the random numbers are seeded: every run tells the same.",
+    .examples = "pawl demo --json\n",
+    .run = run_demo,
+};

@@ -120,3 +120,9 @@ void pawli_json_number(struct pawli_json *json, const char *key, int64_t number)
     begin_member(json, key);
     (void)fprintf(json->out, "%" PRId64, number);
 }
+
+void pawli_json_bool(struct pawli_json *json, const char *key, bool is_true)
+{
+    begin_member(json, key);
+    (void)fputs(is_true ? "true" : "false", json->out);
+}

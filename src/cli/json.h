@@ -28,5 +28,6 @@ void pawli_json_open_array(struct pawli_json *json, const char *key);
 void pawli_json_close(struct pawli_json *json); /* the innermost; the last one ends the line */
 void pawli_json_text(struct pawli_json *json, const char *key, const char *text);
 void pawli_json_number(struct pawli_json *json, const char *key, int64_t number);
+void pawli_json_bool(struct pawli_json *json, const char *key, bool is_true);
 
 #endif

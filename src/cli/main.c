@@ -2,87 +2,40 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * main.c - the program `pawl`: finds the command that was asked for and runs it.
- * Owns:  the table of commands, their help, the exit code.
+ * Owns:  the exit code.
  * Never: does a command's work; ends well when the output could not be written.
  */
-#include "cli/command.h"
-#include "pawl/pawl.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/settings.h"
+#include "cli/words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
-struct command {
-    const char *name;
-    int (*run)(char **words);
-    const char *usage; /* what may follow the name */
-    const char *about;
-    const char *details; /* for --help; NULL: `about` says it all */
-};
+#define NAMES_MAX 64
 
-static int run_help(char **words);
-static int run_version(char **words);
-
-static const struct command commands[] = {
-    {"demo", pawli_cli_demo, " [--json]", "tell the story of three jobs on a store in memory",
-     "One job succeeds; one fails and is retried until it is dead; one loses its worker, is\n"
-     "recovered, and the late completion of the first worker is refused. The clock is turned by\n"
-     "hand and the random numbers are seeded: every run tells the same.\n"
-     "\n"
-     "  --json  as one JSON document\n"},
-    {"help", run_help, "", "show this list", NULL},
-    {"version", run_version, "", "show the version", NULL},
-};
-#define COMMANDS_COUNT (sizeof(commands) / sizeof(commands[0]))
-
-static void print_commands(FILE *out)
+/* Before a `--`: what follows belongs to somebody else. */
+static bool is_help_asked(char **words)
 {
-    (void)fputs("Pawl, a lease-based durable work engine.\n\nusage: pawl COMMAND [OPTION]...\n\n",
-                out); /* here and below: end_output() asks the stream for its errors */
-    for (size_t i = 0; i < COMMANDS_COUNT; i++)
-        (void)fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].about);
-    (void)fputs("\nSee also: pawl COMMAND --help\n", out);
-}
-
-static int run_help(char **words)
-{
-    if (!pawli_cli_read_flags("help", words, NULL, 0))
-        return EX_USAGE;
-    print_commands(stdout);
-    return EX_OK;
-}
-
-static int run_version(char **words)
-{
-    if (!pawli_cli_read_flags("version", words, NULL, 0))
-        return EX_USAGE;
-    (void)printf("pawl %s\n", pawl_version());
-    return EX_OK;
-}
-
-static void print_help_of(const struct command *command)
-{
-    (void)printf("usage: pawl %s%s\n\n%s\n", command->name, command->usage, command->about);
-    if (command->details != NULL)
-        (void)printf("\n%s", command->details);
-}
-
-static bool has_word(char **words, const char *wanted)
-{
-    while (*words != NULL)
-        if (strcmp(*words++, wanted) == 0)
+    for (; *words != NULL && strcmp(*words, "--") != 0; words++)
+        if (strcmp(*words, "--help") == 0 || strcmp(*words, "-h") == 0)
             return true;
     return false;
 }
 
 static int refuse_command(const char *word)
 {
-    const char *names[COMMANDS_COUNT];
-    for (size_t i = 0; i < COMMANDS_COUNT; i++)
-        names[i] = commands[i].name;
-    const char *nearest = pawli_cli_nearest(word, names, COMMANDS_COUNT);
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (; pawli_commands[count] != NULL; count++)
+        names[count] = pawli_commands[count]->name;
+    const char *nearest = pawli_cli_nearest(word, names, count);
 
     (void)fprintf(stderr, "pawl: unknown %s \"%s\"", word[0] == '-' ? "option" : "command", word);
     if (nearest != NULL)
@@ -91,10 +44,22 @@ static int refuse_command(const char *word)
     return EX_USAGE;
 }
 
+/* `pawl queues set --help` is about the action, where one is named. */
+static int show_help(const struct pawli_command *command, char **words)
+{
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        if (strcmp(words[0], pawli_command_word(command->actions[i])) == 0) {
+            command = command->actions[i];
+            break;
+        }
+    pawli_help_command(command, stdout);
+    return EX_OK;
+}
+
 static int run(char **words)
 {
     if (words[0] == NULL) {
-        print_commands(stderr);
+        pawli_help_list(stderr);
         return EX_USAGE;
     }
     const char *name = words[0];
@@ -102,16 +67,23 @@ static int run(char **words)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
-    for (size_t i = 0; i < COMMANDS_COUNT; i++) {
-        if (strcmp(name, commands[i].name) != 0)
-            continue;
-        if (has_word(words + 1, "--help") || has_word(words + 1, "-h")) {
-            print_help_of(&commands[i]);
-            return EX_OK;
-        }
-        return commands[i].run(words + 1);
-    }
-    return refuse_command(words[0]);
+    const struct pawli_command *command = pawli_command_find(name);
+    if (command == NULL)
+        return refuse_command(words[0]);
+    if (is_help_asked(words + 1))
+        return show_help(command, words + 1);
+    struct pawli_line line;
+    struct pawli_settings settings;
+    command = pawli_command_action(command, words + 1, &words);
+    if (command == NULL || !pawli_line_read(command, words, &line))
+        return EX_USAGE;
+    int exit_code = pawli_settings_add(&line, &settings);
+    if (exit_code == EX_OK)
+        exit_code = command->run(&line);
+    else
+        (void)fprintf(stderr, "pawl %s: %s\n", command->name, settings.why);
+    pawli_settings_clear(&settings);
+    return exit_code;
 }
 
 /* Whoever reads our output must learn from the exit code that it is not whole. */
@@ -130,8 +102,21 @@ static int end_output(int exit_code)
     return exit_code == EX_OK ? EX_IOERR : exit_code;
 }
 
+/*
+ * Whoever starts us may have closed these: then the next file that is opened would get the number,
+ * a store's file perhaps, and with it what is meant for standard error. Opened the wrong way round,
+ * so that using them fails as it would have.
+ */
+static void keep_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest: fd */
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_files();
     /* A reader that went away is a write error like any other, not a silent death. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail: the signal exists */

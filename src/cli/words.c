@@ -1,19 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * words.c - reads the words of a command line, and guesses what a misspelt one was meant to be.
- * Owns:  the texts about words that are wrong.
- * Never: exits; writes to standard output.
+ * words.c - guesses what a misspelt word was meant to be.
+ * Owns:  how near two words are.
+ * Never: writes anything.
  */
-#include "cli/command.h"
+#include "cli/words.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX   32 /* longer words are like nothing we know */
-#define NAMES_MAX  64
-#define NEAR_PARTS 2 /* a guess shares at least half of its letters with the word */
+#define CUT_MIN    2  /* letters of a word that was cut short: "--" begins every option */
+#define NEAR_PARTS 2  /* a guess shares at least half of its letters with the word */
 
 /* How many letters must be changed, added or taken away to make `a` into `b`. */
 static size_t distance(const char *a, const char *b)
@@ -43,6 +42,10 @@ const char *pawli_cli_nearest(const char *word, const char *const *names, size_t
         return NULL;
     const char *nearest = NULL;
     size_t nearest_distance = 0;
+    /* A word that was cut short comes nearer than any that is misspelt. */
+    for (size_t i = 0; i < names_count && strlen(word) > CUT_MIN; i++)
+        if (strncmp(word, names[i], strlen(word)) == 0)
+            return names[i];
     for (size_t i = 0; i < names_count; i++) {
         size_t found = distance(word, names[i]);
         if (found * NEAR_PARTS > strlen(names[i]))
@@ -53,38 +56,4 @@ const char *pawli_cli_nearest(const char *word, const char *const *names, size_t
         }
     }
     return nearest;
-}
-
-static void refuse(const char *command, const char *word, const struct pawli_cli_flag *flags,
-                   size_t flags_count)
-{
-    assert(flags_count <= NAMES_MAX);
-    const char *names[NAMES_MAX];
-    for (size_t i = 0; i < flags_count; i++)
-        names[i] = flags[i].name;
-    const char *nearest = pawli_cli_nearest(word, names, flags_count);
-
-    (void)fprintf(stderr, "pawl %s: unknown %s \"%s\"", command,
-                  word[0] == '-' ? "option" : "argument", word);
-    if (nearest != NULL)
-        (void)fprintf(stderr, "; did you mean %s?", nearest);
-    (void)fprintf(stderr, "\nSee: pawl %s --help\n", command);
-}
-
-bool pawli_cli_read_flags(const char *command, char **words, const struct pawli_cli_flag *flags,
-                          size_t flags_count)
-{
-    assert(command != NULL);
-    assert(words != NULL);
-    for (; *words != NULL; words++) {
-        size_t i = 0;
-        while (i < flags_count && strcmp(*words, flags[i].name) != 0)
-            i++;
-        if (i == flags_count) {
-            refuse(command, *words, flags, flags_count);
-            return false;
-        }
-        *flags[i].ret_is_set = true;
-    }
-    return true;
 }

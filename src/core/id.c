@@ -136,15 +136,25 @@ static uint64_t hash_finish(uint64_t hash)
     return hash ^ hash >> 16;
 }
 
+struct pawli_shard_key pawli_shard_key_of(const pawl_enqueue_row *row)
+{
+    assert(row != NULL);
+    bool is_ordered = row->ordering_key != NULL && row->ordering_key[0] != '\0';
+    return (struct pawli_shard_key){
+        .queue = row->queue,
+        .key = is_ordered ? row->ordering_key : row->dedupe_key,
+    };
+}
+
 uint32_t pawli_shard_hash(const struct pawli_shard_key *key, const pawl_id *id)
 {
     assert(key != NULL && key->queue != NULL);
-    assert(id != NULL || key->dedupe_key != NULL);
+    assert(id != NULL || key->key != NULL);
 
     /* The NUL behind the queue goes in too: it keeps "ab" + "c" apart from "a" + "bc". */
     uint64_t hash = hash_add(HASH_START, key->queue, strlen(key->queue) + 1);
-    if (key->dedupe_key != NULL)
-        return (uint32_t)hash_finish(hash_add(hash, key->dedupe_key, strlen(key->dedupe_key)));
+    if (key->key != NULL)
+        return (uint32_t)hash_finish(hash_add(hash, key->key, strlen(key->key)));
     pawl_id bare = *id;
     bare.bytes[6] &= 0xf0;
     bare.bytes[7] = 0;

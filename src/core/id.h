@@ -21,20 +21,21 @@ struct pawli_minter *pawli_minter_new(const pawl_clock *clock, const pawl_random
                                       int64_t shards);
 void pawli_minter_free(struct pawli_minter *minter); /* accepts NULL */
 
-/* What decides a job's shard: the queue, and the dedupe key where there is one (NULL: none), else
- * the id itself. */
+/* What decides a job's shard: the queue, and the ordering key where there is one, so that a key is
+ * in one shard; else the dedupe key, for the same reason; else (NULL) the id itself. */
 struct pawli_shard_key {
     const char *queue;
-    const char *dedupe_key;
+    const char *key;
 };
+struct pawli_shard_key pawli_shard_key_of(const pawl_enqueue_row *row);
 
 /* A new id whose shard bits are right for `key`. */
 pawl_id pawli_minter_next(struct pawli_minter *minter, const struct pawli_shard_key *key);
 
 /*
- * The hash that spreads jobs over shards: of the queue's bytes, a NUL, and then the dedupe key's
- * bytes, or where there is none the 16 bytes of the id with its twelve shard bits at 0. `id` may be
- * NULL where the key has a dedupe key. It never changes: see id.c for the arithmetic, which SQL
+ * The hash that spreads jobs over shards: of the queue's bytes, a NUL, and then the key's bytes, or
+ * where there is none the 16 bytes of the id with its twelve shard bits at 0. `id` may be NULL
+ * where there is a key. It never changes: see id.c for the arithmetic, which SQL
  * repeats.
  */
 uint32_t pawli_shard_hash(const struct pawli_shard_key *key, const pawl_id *id);

@@ -14,6 +14,7 @@
  *      exist; and one that loses an interval is merged with a neighbour where the two together
  *      leave a quarter of a chunk free. So whatever order values come in, an interval costs less
  *      than 32 bytes while the set grows, and less than 48 while its gaps close.
+ *  I4  A set that has never had two intervals has no chunk: there may be millions of such sets.
  */
 #include "core/intervals.h"
 
@@ -29,15 +30,10 @@
 /* A neighbour that holds no more than this takes over a part of a full chunk instead of a split. */
 #define SHARE_INTERVALS (CHUNK_INTERVALS - CHUNK_INTERVALS / 4)
 
-struct interval {
-    int64_t first;
-    int64_t last; /* in the interval */
-};
-
 struct pawli_chunk {
     RB_ENTRY(pawli_chunk) entry;
     size_t count;
-    struct interval intervals[CHUNK_INTERVALS];
+    struct pawli_interval intervals[CHUNK_INTERVALS];
 };
 
 /* Where a value belongs: before intervals[index] of `chunk`. */
@@ -124,6 +120,8 @@ bool pawli_intervals_has(const struct pawli_intervals *set, int64_t value)
 {
     assert(set != NULL);
 
+    if (set->chunks_count == 0)
+        return set->intervals_count == 1 && set->alone.first <= value && value <= set->alone.last;
     struct place place = find_place(set, value);
     return place.chunk != NULL && place.index > 0 &&
            value <= place.chunk->intervals[place.index - 1].last;
@@ -143,7 +141,8 @@ static bool merge_chunks(struct pawli_intervals *set, struct pawli_chunk *left,
     if (left == NULL || right == NULL || left->count + right->count > MERGE_INTERVALS)
         return false;
 
-    memcpy(&left->intervals[left->count], right->intervals, right->count * sizeof(struct interval));
+    memcpy(&left->intervals[left->count], right->intervals,
+           right->count * sizeof(struct pawli_interval));
     left->count += right->count;
     remove_chunk(set, right);
     return true;
@@ -157,7 +156,7 @@ static void remove_interval(struct pawli_intervals *set, struct pawli_chunk *chu
     chunk->count--;
     set->intervals_count--;
     memmove(&chunk->intervals[index], &chunk->intervals[index + 1],
-            (chunk->count - index) * sizeof(struct interval));
+            (chunk->count - index) * sizeof(struct pawli_interval));
 
     if (chunk->count == 0) {
         remove_chunk(set, chunk);
@@ -172,9 +171,9 @@ static void share_below(struct place *place, struct pawli_chunk *below)
 {
     struct pawli_chunk *full = place->chunk;
     size_t moved = (full->count - below->count) / 2;
-    memcpy(&below->intervals[below->count], full->intervals, moved * sizeof(struct interval));
+    memcpy(&below->intervals[below->count], full->intervals, moved * sizeof(struct pawli_interval));
     full->count -= moved;
-    memmove(full->intervals, &full->intervals[moved], full->count * sizeof(struct interval));
+    memmove(full->intervals, &full->intervals[moved], full->count * sizeof(struct pawli_interval));
     if (place->index < moved)
         *place = (struct place){.chunk = below, .index = below->count + place->index};
     else
@@ -187,9 +186,10 @@ static void share_above(struct place *place, struct pawli_chunk *above)
 {
     struct pawli_chunk *full = place->chunk;
     size_t moved = (full->count - above->count) / 2;
-    memmove(&above->intervals[moved], above->intervals, above->count * sizeof(struct interval));
+    memmove(&above->intervals[moved], above->intervals,
+            above->count * sizeof(struct pawli_interval));
     full->count -= moved;
-    memcpy(above->intervals, &full->intervals[full->count], moved * sizeof(struct interval));
+    memcpy(above->intervals, &full->intervals[full->count], moved * sizeof(struct pawli_interval));
     above->count += moved;
     if (place->index > full->count)
         *place = (struct place){.chunk = above, .index = place->index - full->count};
@@ -209,7 +209,7 @@ static struct pawli_chunk *split_chunk(struct place *place)
     if (place->index == 0 || place->index == full->count)
         kept = place->index;
     added->count = full->count - kept;
-    memcpy(added->intervals, &full->intervals[kept], added->count * sizeof(struct interval));
+    memcpy(added->intervals, &full->intervals[kept], added->count * sizeof(struct pawli_interval));
     full->count = kept;
     if (place->index > kept || full->count == CHUNK_INTERVALS)
         *place = (struct place){.chunk = added, .index = place->index - kept};
@@ -221,14 +221,6 @@ static pawl_code make_room(struct place *place, struct pawli_chunk **ret_added)
 {
     *ret_added = NULL;
     struct pawli_chunk *full = place->chunk;
-    if (full == NULL) {
-        *ret_added = malloc(sizeof **ret_added);
-        if (*ret_added == NULL)
-            return PAWL_NO_MEMORY;
-        (*ret_added)->count = 0;
-        place->chunk = *ret_added;
-        return PAWL_OK;
-    }
     if (full->count < CHUNK_INTERVALS)
         return PAWL_OK;
 
@@ -257,8 +249,8 @@ static pawl_code insert_interval(struct pawli_intervals *set, struct place place
 
     struct pawli_chunk *chunk = place.chunk;
     memmove(&chunk->intervals[place.index + 1], &chunk->intervals[place.index],
-            (chunk->count - place.index) * sizeof(struct interval));
-    chunk->intervals[place.index] = (struct interval){.first = value, .last = value};
+            (chunk->count - place.index) * sizeof(struct pawli_interval));
+    chunk->intervals[place.index] = (struct pawli_interval){.first = value, .last = value};
     chunk->count++;
     set->intervals_count++;
 
@@ -271,15 +263,54 @@ static pawl_code insert_interval(struct pawli_intervals *set, struct place place
     return PAWL_OK;
 }
 
+/* Put a value into the interval that stands alone (I4), or make it that. False: it needs one of its
+ * own beside it. */
+static bool add_alone(struct pawli_intervals *set, int64_t value)
+{
+    struct pawli_interval *alone = &set->alone;
+    if (set->intervals_count == 0) {
+        *alone = (struct pawli_interval){.first = value, .last = value};
+        set->intervals_count = 1;
+        return true;
+    }
+    /* Neither sum leaves the range: the value lies beyond. */
+    if (value > alone->last && alone->last + 1 == value)
+        alone->last = value;
+    else if (value < alone->first && alone->first - 1 == value)
+        alone->first = value;
+    return alone->first <= value && value <= alone->last;
+}
+
+/* Give the interval that stands alone a chunk. */
+static pawl_code move_alone(struct pawli_intervals *set)
+{
+    struct pawli_chunk *chunk = malloc(sizeof *chunk);
+    if (chunk == NULL)
+        return PAWL_NO_MEMORY;
+    chunk->count = 1;
+    chunk->intervals[0] = set->alone;
+    struct pawli_chunk *twin = RB_INSERT(pawli_chunk_tree, &set->chunks, chunk);
+    assert(twin == NULL);
+    (void)twin; /* read by the assert only */
+    set->chunks_count = 1;
+    return PAWL_OK;
+}
+
 pawl_code pawli_intervals_add(struct pawli_intervals *set, int64_t value)
 {
     assert(set != NULL);
 
+    if (set->chunks_count == 0) {
+        if (add_alone(set, value))
+            return PAWL_OK;
+        pawl_code rc = move_alone(set);
+        if (rc != PAWL_OK)
+            return rc;
+    }
     struct place place = find_place(set, value);
-    if (place.chunk == NULL)
-        return insert_interval(set, place, value);
 
-    struct interval *below = place.index > 0 ? &place.chunk->intervals[place.index - 1] : NULL;
+    struct pawli_interval *below = place.index > 0 ? &place.chunk->intervals[place.index - 1]
+                                                   : NULL;
     if (below != NULL && value <= below->last)
         return PAWL_OK;
 
@@ -288,9 +319,9 @@ pawl_code pawli_intervals_add(struct pawli_intervals *set, int64_t value)
         above_place.chunk = chunk_above(place.chunk);
         above_place.index = 0;
     }
-    struct interval *above = above_place.chunk != NULL
-                                 ? &above_place.chunk->intervals[above_place.index]
-                                 : NULL;
+    struct pawli_interval *above = above_place.chunk != NULL
+                                       ? &above_place.chunk->intervals[above_place.index]
+                                       : NULL;
 
     /* below->last < value < above->first, so that neither sum leaves the range. */
     bool has_neighbour_below = below != NULL && below->last + 1 == value;
@@ -306,6 +337,31 @@ pawl_code pawli_intervals_add(struct pawli_intervals *set, int64_t value)
         return insert_interval(set, place, value);
     }
     return PAWL_OK;
+}
+
+bool pawli_intervals_first(const struct pawli_intervals *set, struct pawli_interval *ret_interval)
+{
+    assert(set != NULL && ret_interval != NULL);
+
+    if (set->intervals_count == 0)
+        return false;
+    struct pawli_chunk_tree chunks = set->chunks; /* the macro takes no constant one */
+    struct pawli_chunk *chunk = RB_MIN(pawli_chunk_tree, &chunks);
+    *ret_interval = chunk != NULL ? chunk->intervals[0] : set->alone;
+    return true;
+}
+
+bool pawli_intervals_next(const struct pawli_intervals *set, struct pawli_interval *interval)
+{
+    assert(set != NULL && interval != NULL);
+
+    struct place place = find_place(set, interval->last);
+    if (place.chunk != NULL && place.index == place.chunk->count)
+        place = (struct place){.chunk = chunk_above(place.chunk), .index = 0};
+    if (place.chunk == NULL)
+        return false;
+    *interval = place.chunk->intervals[place.index];
+    return true;
 }
 
 size_t pawli_intervals_count(const struct pawli_intervals *set)

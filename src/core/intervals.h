@@ -17,11 +17,17 @@
 struct pawli_chunk;
 RB_HEAD(pawli_chunk_tree, pawli_chunk);
 
+struct pawli_interval {
+    int64_t first;
+    int64_t last; /* in the interval */
+};
+
 /* The caller's struct; its fields are intervals.c's own. */
 struct pawli_intervals {
     struct pawli_chunk_tree chunks;
     size_t chunks_count;
     size_t intervals_count;
+    struct pawli_interval alone; /* the one there is, while there are no chunks */
 };
 
 void pawli_intervals_init(struct pawli_intervals *set);  /* to the empty set; allocates nothing */
@@ -35,6 +41,10 @@ bool pawli_intervals_has(const struct pawli_intervals *set, int64_t value);
 
 /* How many intervals there are: no two of them touch. */
 size_t pawli_intervals_count(const struct pawli_intervals *set);
+
+/* The lowest interval, and the one after *interval: false where there is none. */
+bool pawli_intervals_first(const struct pawli_intervals *set, struct pawli_interval *ret_interval);
+bool pawli_intervals_next(const struct pawli_intervals *set, struct pawli_interval *interval);
 
 /* What the set has allocated, without the caller's struct. */
 size_t pawli_intervals_bytes(const struct pawli_intervals *set);

@@ -138,6 +138,7 @@ static void clear_lease(struct pawli_job *job)
     job->is_started = false;
     job->lease_ms = 0;
     job->timeout_ms = 0;
+    job->fence = 0;
     job->is_cancel_asked = false;
 }
 
@@ -229,6 +230,7 @@ static pawl_code claim(struct step *step)
     job->unstarted_until = pawli_wall_add_ms(job->run_until, UNSTARTED_LEASES * change->lease_ms);
     job->lease_ms = change->lease_ms;
     job->timeout_ms = change->timeout_ms;
+    job->fence = change->fence;
     return PAWL_OK;
 }
 
@@ -468,6 +470,17 @@ pawl_code pawli_job_change(struct pawli_job *job, const struct pawli_job_rules *
     *job = step.job;
     *ret_row = step.row;
     return PAWL_OK;
+}
+
+/* ---------------------------------------------------------------- ordering keys */
+
+enum pawli_key_step pawli_job_key_step(pawl_state before, pawl_state after)
+{
+    bool was_live = before == PAWL_READY || before == PAWL_IN_FLIGHT;
+    bool is_live = after == PAWL_READY || after == PAWL_IN_FLIGHT;
+    if (was_live == is_live)
+        return PAWLI_KEY_STAYS;
+    return is_live ? PAWLI_KEY_JOINS : PAWLI_KEY_LEAVES;
 }
 
 /* ---------------------------------------------------------------- rows */

@@ -34,6 +34,7 @@ struct pawli_job {
     bool is_started;           /* a renewal as started was accepted */
     int64_t lease_ms;
     int64_t timeout_ms;
+    int64_t fence; /* 0: the job has no ordering key */
     bool is_cancel_asked;
 };
 
@@ -70,6 +71,7 @@ struct pawli_change {
     int64_t version;    /* RENEW, settles, RELEASE: the one shown */
     int64_t lease_ms;   /* CLAIM, RENEW */
     int64_t timeout_ms; /* CLAIM */
+    int64_t fence;      /* CLAIM of a job with an ordering key: the one drawn for it; else 0 */
     bool is_unstarted;  /* RENEW */
     pawl_reason reason; /* settles: NONE for the usual one */
     int64_t delay_ms;   /* RETRY: PAWL_DEFAULT to compute it; SNOOZE */
@@ -107,6 +109,17 @@ bool pawli_job_is_leased(const struct pawli_job *job, pawl_wall now);
 /* What the state alone says of an event, before any look at lease or time: PAWL_OK or the refusal.
  */
 pawl_code pawli_job_allows(pawl_state state, enum pawli_event event);
+
+/*
+ * What a change means for the job's place among the live jobs of its ordering key (RES-7): it has
+ * one exactly while it is Ready or InFlight, and only the first may be claimed.
+ */
+enum pawli_key_step {
+    PAWLI_KEY_STAYS = 0, /* where it is: a retry, a snooze, a release, a lost lease, a delay */
+    PAWLI_KEY_LEAVES,    /* it is terminal: whoever stood behind it moves up */
+    PAWLI_KEY_JOINS      /* redriven: behind all others */
+};
+enum pawli_key_step pawli_job_key_step(pawl_state before, pawl_state after);
 
 /* The event of a settle action. */
 enum pawli_event pawli_event_of(pawl_settle_action action);

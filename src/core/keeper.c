@@ -51,10 +51,11 @@ pawl_code pawli_keeper_new(const struct pawli_keeper_config *config,
                            struct pawli_keeper **ret_keeper, pawl_err *err)
 {
     assert(config != NULL && config->settings != NULL && config->random != NULL);
-    assert(config->lines != NULL && ret_keeper != NULL);
-    if (config->lines_count == 0 || config->lines_count > PAWL_LINES_MAX)
-        return pawli_fail(err, PAWL_INVALID, "lines: %zu given; 1 to %d are allowed",
-                          config->lines_count, PAWL_LINES_MAX);
+    assert((config->lines != NULL || config->lines_count == 0) && ret_keeper != NULL);
+    size_t lines_max = config->lines_max > 0 ? config->lines_max : config->lines_count;
+    if (lines_max == 0 || lines_max > PAWL_LINES_MAX || config->lines_count > lines_max)
+        return pawli_fail(err, PAWL_INVALID, "lines: %zu given, of %zu; 1 to %d are allowed",
+                          config->lines_count, lines_max, PAWL_LINES_MAX);
     for (size_t i = 0; i < config->lines_count; i++)
         if (config->lines[i].held_max != PAWL_DEFAULT && config->lines[i].held_max < 1)
             return pawli_fail(err, PAWL_INVALID,
@@ -67,6 +68,7 @@ pawl_code pawli_keeper_new(const struct pawli_keeper_config *config,
     keeper->settings = *config->settings;
     keeper->random = config->random;
     keeper->lines_count = config->lines_count;
+    keeper->lines_max = lines_max;
     keeper->holds_count = TABLE_PARTS *
                           (size_t)(config->settings->parallel_max + config->settings->buffer_max);
     keeper->action_items_max = keeper->holds_count;
@@ -74,8 +76,8 @@ pawl_code pawli_keeper_new(const struct pawli_keeper_config *config,
     keeper->heap = calloc(keeper->holds_count, sizeof(*keeper->heap));
     keeper->burnt_max = BURNT_MIN + keeper->holds_count;
     keeper->burnt = calloc(keeper->burnt_max, sizeof(*keeper->burnt));
-    keeper->lines = calloc(keeper->lines_count, sizeof(*keeper->lines));
-    keeper->action_lines = calloc(keeper->lines_count, sizeof(*keeper->action_lines));
+    keeper->lines = calloc(lines_max, sizeof(*keeper->lines));
+    keeper->action_lines = calloc(lines_max, sizeof(*keeper->action_lines));
     keeper->action_items = calloc(keeper->action_items_max, sizeof(*keeper->action_items));
     if (keeper->holds == NULL || keeper->heap == NULL || keeper->burnt == NULL ||
         keeper->lines == NULL || keeper->action_lines == NULL || keeper->action_items == NULL) {

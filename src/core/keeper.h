@@ -36,11 +36,18 @@ struct pawli_keeper_line {
     int64_t held_max; /* jobs of this line held at once; PAWL_DEFAULT: no bound of its own */
 };
 
+/* A bound of a line, as it is from now on: see pawli_keeper_on_line(). */
+struct pawli_keeper_bound {
+    size_t line;
+    int64_t held_max; /* likewise; 0: nothing more is claimed of it */
+};
+
 struct pawli_keeper_config {
     const pawl_worker_settings *settings;  /* copied; must have passed its check */
     const struct pawli_keeper_line *lines; /* copied */
-    size_t lines_count;                    /* 1 .. PAWL_LINES_MAX */
-    const pawl_random *random;             /* borrowed: jitter of polls and of store retries */
+    size_t lines_count;                    /* 1 .. lines_max; 0 where there is such a maximum */
+    size_t lines_max; /* to be added while it runs, with those above; 0: none; to PAWL_LINES_MAX */
+    const pawl_random *random; /* borrowed: jitter of polls and of store retries */
 };
 
 /* Gives a keeper, or PAWL_INVALID, PAWL_NO_MEMORY. All its memory is allocated here. */
@@ -131,6 +138,7 @@ struct pawli_action_item {
     struct pawli_slot slot;
     pawl_lease lease;
     bool is_unstarted;         /* RENEW */
+    bool is_repeat;            /* SETTLE, RELEASE: it may have been done before */
     pawl_settle_action action; /* SETTLE */
     pawl_reason reason;        /* SETTLE */
     int64_t delay_ms;          /* SETTLE */
@@ -250,6 +258,13 @@ void pawli_keeper_on_wake(struct pawli_keeper *keeper, pawl_mono now);
 void pawli_keeper_on_pause(struct pawli_keeper *keeper, pawl_mono now, size_t line);
 void pawli_keeper_on_resume(struct pawli_keeper *keeper, pawl_mono now, size_t line);
 
+/*
+ * Another bound for a line; the first line that is none yet (lines_count) is added by it, up to
+ * lines_max. What is held beyond a bound stays held.
+ */
+void pawli_keeper_on_line(struct pawli_keeper *keeper, pawl_mono now,
+                          struct pawli_keeper_bound bound);
+
 /* New settings, checked by the caller. Table sizes stay as they were: parallel_max and buffer_max
  * can shrink, or grow back. */
 void pawli_keeper_on_settings(struct pawli_keeper *keeper, pawl_mono now,
@@ -275,5 +290,8 @@ struct pawli_keeper_counts {
     size_t reserved;  /* room kept for a claim that is under way or was lost */
 };
 struct pawli_keeper_counts pawli_keeper_count(const struct pawli_keeper *keeper);
+
+/* Jobs of a line that it holds, or may be about to get. */
+int64_t pawli_keeper_line_held(const struct pawli_keeper *keeper, size_t line);
 
 #endif

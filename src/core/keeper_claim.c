@@ -13,6 +13,9 @@
 #include <string.h>
 
 #define POLL_JITTER_PART 10 /* polls come up to a tenth of the interval early, never late */
+#define MORE_LATER_MS    5  /* until a line that is nearly full is filled up */
+#define NEARLY_MIN       16 /* of a smaller one each job counts */
+#define NEARLY_PART      4  /* it is, when less than such a part of it is free */
 #define MINE_PER_LEASE   4  /* after a lost claim, how often per lease the store is asked again */
 
 /* ---------------------------------------------------------------- room */
@@ -77,12 +80,36 @@ static void poll_later(struct pawli_keeper *keeper)
         keeper->claim_at = PAWLI_MONO_NEVER;
 }
 
+static void claim_by(struct pawli_keeper *keeper, pawl_mono at, enum pawli_why why)
+{
+    if (!pawli_mono_is_before(at, keeper->claim_at))
+        return; /* it is due by then, for a reason of its own */
+    keeper->claim_at = at;
+    keeper->claim_why = why;
+}
+
 static void claim_soon(struct pawli_keeper *keeper, enum pawli_why why)
 {
-    if (!pawli_mono_is_before(keeper->now, keeper->claim_at))
-        return; /* it is due already, for a reason of its own */
-    keeper->claim_at = keeper->now;
-    keeper->claim_why = why;
+    if (keeper->claim.request != 0)
+        keeper->is_room_new = true; /* the call under way was made without it */
+    else
+        claim_by(keeper, keeper->now, why);
+}
+
+/* Whether it holds so much of what it may that nobody waits for the rest. */
+static bool is_nearly_full(const struct pawli_keeper *keeper, const struct line *line)
+{
+    return line->held_max != PAWL_DEFAULT && line->held_max >= NEARLY_MIN &&
+           line_room(keeper, line, (size_t)line->held_max) * NEARLY_PART < line->held_max;
+}
+
+void pawli_claim_room(struct pawli_keeper *keeper, const struct line *line)
+{
+    /* Another line's poll may have found nothing meanwhile: that says nothing of this one. */
+    if (!line->has_more || line_room(keeper, line, 1) == 0 || keeper->claim.request != 0)
+        return; /* a call under way: it is looked at again when that is answered */
+    int64_t later_ms = is_nearly_full(keeper, line) ? MORE_LATER_MS : 0;
+    claim_by(keeper, pawli_mono_add_ms(keeper->now, later_ms), PAWLI_WHY_MORE);
 }
 
 bool pawli_claim_next(struct pawli_keeper *keeper, struct pawli_action *ret_action)
@@ -102,6 +129,9 @@ bool pawli_claim_next(struct pawli_keeper *keeper, struct pawli_action *ret_acti
         line->asked = line_room(keeper, line, left);
         if (line->asked > 0)
             keeper->action_lines[count++] = (struct pawli_action_line){at, line->asked};
+        /* Until it has given all of it. One that is not asked for want of room may have what this
+         * claim is made for: it is asked when it has room. */
+        line->has_more = line->asked == 0;
         asked += line->asked;
     }
     assert(count > 0);
@@ -153,7 +183,7 @@ void pawli_keeper_on_claimed(struct pawli_keeper *keeper, pawl_mono now, uint64_
     }
 
     pawl_mono sent_at = keeper->claim.sent_at;
-    bool is_full = grants_count >= keeper->reserved;
+    bool is_all_given = grants_count >= keeper->reserved;
     pawli_call_answered(&keeper->claim);
     keeper->reserved = 0;
     for (size_t i = 0; i < grants_count; i++) {
@@ -164,18 +194,25 @@ void pawli_keeper_on_claimed(struct pawli_keeper *keeper, pawl_mono now, uint64_
         }
         struct hold *hold = pawli_hold_take(keeper, &grants[i], sent_at);
         ret_slots[i] = slot_of(hold);
-        if (--keeper->lines[hold->line].asked == 0)
-            is_full = true; /* this line gave all that it was asked for: it may have more */
+        struct line *line = &keeper->lines[hold->line];
+        if (--line->asked == 0)
+            line->has_more = true; /* it gave all that it was asked for */
         if (keeper->is_draining)
             pawli_hold_return(keeper, hold, PAWLI_WHY_NOT_STARTED);
     }
 
     poll_later(keeper);
-    if (is_full)
+    for (size_t i = 0; i < keeper->lines_count; i++) {
+        struct line *line = &keeper->lines[i];
+        if (is_all_given && line->asked > 0)
+            line->has_more = true; /* there was no room for what it may have had */
+        pawli_claim_room(keeper, line);
+    }
+    if (keeper->is_room_new)
         claim_soon(keeper, PAWLI_WHY_MORE);
     if (keeper->is_woken)
         claim_soon(keeper, PAWLI_WHY_WAKE);
-    keeper->is_woken = false;
+    keeper->is_woken = keeper->is_room_new = false;
 }
 
 void pawli_claim_failed(struct pawli_keeper *keeper, pawl_code code)
@@ -325,6 +362,28 @@ void pawli_keeper_on_resume(struct pawli_keeper *keeper, pawl_mono now, size_t l
     pawli_keeper_look(keeper, now);
     set_paused(keeper, line, false);
     claim_soon(keeper, PAWLI_WHY_MORE);
+}
+
+void pawli_keeper_on_line(struct pawli_keeper *keeper, pawl_mono now,
+                          struct pawli_keeper_bound bound)
+{
+    assert(bound.line <= keeper->lines_count && bound.line < keeper->lines_max);
+    assert(bound.held_max == PAWL_DEFAULT || bound.held_max >= 0);
+    pawli_keeper_look(keeper, now);
+    struct line *line = &keeper->lines[bound.line];
+    if (bound.line == keeper->lines_count) {
+        *line = (struct line){.has_more = true}; /* nobody has asked yet */
+        keeper->lines_count++;
+    }
+    line->held_max = bound.held_max;
+    pawli_claim_room(keeper, line);
+}
+
+int64_t pawli_keeper_line_held(const struct pawli_keeper *keeper, size_t line)
+{
+    assert(line < keeper->lines_count);
+    const struct line *at = &keeper->lines[line];
+    return at->held + (keeper->claim.request != 0 || keeper->is_claim_lost ? at->asked : 0);
 }
 
 pawl_mono pawli_claim_deadline(const struct pawli_keeper *keeper)

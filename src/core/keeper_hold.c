@@ -323,6 +323,7 @@ void pawli_hold_free(struct pawli_keeper *keeper, struct hold *hold)
     keeper->lines[hold->line].held--;
     keeper->free_count++;
     pawli_hold_move(hold, &keeper->free);
+    pawli_claim_room(keeper, &keeper->lines[hold->line]);
 }
 
 /* ---------------------------------------------------------------- aborts */

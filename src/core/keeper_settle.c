@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define COMPANY_PART 4 /* where such a part of all, or of a line, has ended, it is company enough */
+
 /* ---------------------------------------------------------------- a handler has ended */
 
 /* A delay that the store will take: one bad answer of a handler must not spoil a whole batch. */
@@ -20,6 +22,16 @@ static int64_t bounded_delay(int64_t delay_ms)
     if (delay_ms < 0)
         return 0;
     return delay_ms < PAWL_DURATION_MAX_MS ? delay_ms : PAWL_DURATION_MAX_MS;
+}
+
+/* Whether a good part of a line has ended since the last settle, with one more. */
+static bool is_well_ended(const struct pawli_keeper *keeper, struct line *line)
+{
+    if (line->ended_round != keeper->settle_round)
+        line->ended = 0;
+    line->ended_round = keeper->settle_round;
+    line->ended++;
+    return line->ended * COMPANY_PART >= line->held;
 }
 
 /* What to settle, given why the handler may have been told to stop. */
@@ -74,6 +86,8 @@ void pawli_keeper_on_ended(struct pawli_keeper *keeper, pawl_mono now, struct pa
     hold->outcome = outcome_of(hold, ended);
     hold->outcome.slot = slot;
     hold->outcome.lease = hold->lease;
+    if (is_well_ended(keeper, &keeper->lines[hold->line]))
+        keeper->is_line_well_ended = true;
     pawli_hold_end(keeper, hold);
 }
 
@@ -99,6 +113,7 @@ static size_t take_items(struct pawli_keeper *keeper, struct hold_list *from, st
         else
             *item = (struct pawli_action_item){.slot = {hold->index, hold->generation},
                                                .lease = hold->lease};
+        item->is_repeat = hold->is_repeat;
     }
     return count;
 }
@@ -110,8 +125,12 @@ static pawl_mono settles_due(const struct pawli_keeper *keeper)
     if (first == NULL || keeper->settle.request != 0)
         return PAWLI_MONO_NEVER;
     pawl_mono due = first->ended_at;
-    bool is_full = keeper->settling >= (size_t)keeper->settings.settle_batch_max;
-    if (!is_full && !keeper->is_draining && first->is_beat_owed)
+    /* Of those that run, about as many end within the next moment as have ended in the last. Of a
+     * line, others may wait for these, behind a key or its bound, whatever else runs. */
+    bool is_company = keeper->settling >= (size_t)keeper->settings.settle_batch_max ||
+                      keeper->settling * COMPANY_PART >= keeper->settling + keeper->running ||
+                      keeper->is_line_well_ended;
+    if (!is_company && !keeper->is_draining && first->is_beat_owed)
         due = pawli_mono_add_ms(due, keeper->settings.settle_linger_ms);
     return pawli_mono_is_before(due, keeper->settle.retry_at) ? keeper->settle.retry_at : due;
 }
@@ -136,6 +155,8 @@ bool pawli_settle_next(struct pawli_keeper *keeper, struct pawli_action *ret_act
     bool is_repeat = TAILQ_FIRST(&keeper->settles)->is_repeat;
     size_t max = (size_t)keeper->settings.settle_batch_max;
     size_t count = take_items(keeper, &keeper->settles, &keeper->settles_sent, max);
+    keeper->settle_round++;
+    keeper->is_line_well_ended = false;
 
     pawli_call_open(keeper, &keeper->settle, ret_action);
     ret_action->kind = PAWLI_ACTION_SETTLE;

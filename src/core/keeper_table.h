@@ -96,7 +96,10 @@ struct line {
     int64_t held_max;
     int64_t held;
     int64_t asked; /* by the outstanding claim */
+    int64_t ended; /* since settle_round was this */
+    uint64_t ended_round;
     bool is_paused;
+    bool has_more; /* the last claim got all that it asked it for, or had no room to ask it */
 };
 
 struct pawli_keeper {
@@ -125,18 +128,22 @@ struct pawli_keeper {
 
     struct line *lines;
     size_t lines_count;
+    size_t lines_max;
     size_t line_first; /* where the next claim begins: each line gets its turn */
     bool is_all_paused;
     bool is_buffer_closed; /* a job waited a whole lease for a slot: take none ahead until a handler
                               ends */
 
     struct call claim, renew, settle, release;
-    bool is_mine;       /* the outstanding claim is a MINE */
-    size_t reserved;    /* room for what the claim, or a lost one, may have taken */
+    uint64_t settle_round;   /* settles that were sent */
+    bool is_line_well_ended; /* a good part of some line has ended since the last of them */
+    bool is_mine;            /* the outstanding claim is a MINE */
+    size_t reserved;         /* room for what the claim, or a lost one, may have taken */
     bool is_claim_lost; /* reserved belongs to a lost claim: MINE has not been answered since */
     pawl_mono claim_at; /* when to claim next, given room */
     enum pawli_why claim_why;
     bool is_woken;        /* a hint came while a claim was under way */
+    bool is_room_new;     /* a line got room while a claim was under way */
     pawl_mono mine_at;    /* when to ask what is mine; NEVER: no reason to */
     pawl_mono mine_until; /* ask again until then */
     enum pawli_why mine_why;
@@ -209,6 +216,7 @@ void pawli_keeper_look(struct pawli_keeper *keeper, pawl_mono now);
 bool pawli_claim_next(struct pawli_keeper *keeper, struct pawli_action *ret_action);
 bool pawli_mine_next(struct pawli_keeper *keeper, struct pawli_action *ret_action);
 void pawli_claim_failed(struct pawli_keeper *keeper, pawl_code code);
+void pawli_claim_room(struct pawli_keeper *keeper, const struct line *line); /* it has got room */
 pawl_mono pawli_claim_deadline(const struct pawli_keeper *keeper);
 
 /* ---- keeper_beat.c */

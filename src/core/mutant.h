@@ -57,6 +57,12 @@ enum pawli_mutant {
     PAWLI_MUTANT_NO_CALL_BACKOFF,  /* keeper: a call that failed is made again at once */
     PAWLI_MUTANT_BEAT_TRIED_ONCE,  /* keeper: a beat that failed is tried again an interval later */
     PAWLI_MUTANT_SHUTDOWN_KEEPS,   /* keeper: shutdown forgets to release what has not started */
+    /* ordering keys and bounds on what is in flight; in the store */
+    PAWLI_MUTANT_KEY_RETRY_OVERTAKEN, /* a retry goes behind the others of its key */
+    PAWLI_MUTANT_KEY_RELEASE_FORGETS, /* a release lets go of the key */
+    PAWLI_MUTANT_KEY_CLAIM_TWO,       /* the second of a key is claimable as well */
+    PAWLI_MUTANT_FENCE_REUSED,        /* a job that is claimed again gets the last fence drawn */
+    PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED, /* max_in_flight bounds each claim, and not their sum */
     PAWLI_MUTANTS
 };
 

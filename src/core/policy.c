@@ -93,6 +93,7 @@ static const struct field queue_fields[] = {
     {FIELD(backoff_max_ms), 30 * SECOND_MS, {1, PAWL_DURATION_MAX_MS}, 30 * SECOND_MS},
     {FIELD(keep_succeeded_ms), 7 * DAY_MS, {1, PAWL_DURATION_MAX_MS}, PAWL_FOREVER},
     {FIELD(keep_failed_ms), 30 * DAY_MS, {1, PAWL_DURATION_MAX_MS}, PAWL_FOREVER},
+    {FIELD(max_in_flight), 0, {0, PAWL_IN_FLIGHT_MAX}, 0},
 };
 #undef FIELD
 
@@ -284,6 +285,15 @@ pawl_code pawl_reaper_settings_check(const pawl_reaper_settings *settings,
 }
 
 /* ---- what they come to */
+
+int64_t pawli_in_flight_share(int64_t max_in_flight, int64_t shard, int64_t shards)
+{
+    assert(max_in_flight >= 0);
+    assert(shard >= 0 && shard < shards);
+    if (max_in_flight == 0)
+        return INT64_MAX;
+    return max_in_flight / shards + (shard < max_in_flight % shards ? 1 : 0);
+}
 
 int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings, int64_t lease_ms)
 {

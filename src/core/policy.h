@@ -24,6 +24,12 @@ struct pawli_range {
 pawl_code pawli_check_range(const char *field, int64_t value, struct pawli_range range,
                             pawl_err *err);
 
+/*
+ * A shard's share of a queue's max_in_flight: of `shards`, the first ones get one more where it
+ * does not divide. INT64_MAX where there is no such bound.
+ */
+int64_t pawli_in_flight_share(int64_t max_in_flight, int64_t shard, int64_t shards);
+
 /* Three times the lease that was granted, unless the setting says otherwise: RES-6. */
 int64_t pawli_execution_timeout_ms(const pawl_queue_settings *settings, int64_t lease_ms);
 

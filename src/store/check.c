@@ -3,13 +3,14 @@
  *
  * check.c - the checks of arguments, once for all stores.
  * Owns:  what is a valid row, filter or page; the texts of the refusals.
- * Never: changes what it checks; looks into a payload; asks a store anything; quotes a text that it
- *        has not found to be printable.
+ * Never: changes what it checks; looks into a payload; shows a header's value; asks a store
+ *        anything; quotes a text that it has not found to be printable.
  */
 #include "store/check.h"
 
 #include "base/error.h"
 #include "base/text.h"
+#include "core/headers.h"
 #include "core/id.h"
 #include "core/policy.h"
 
@@ -64,6 +65,8 @@ struct text_rule {
 };
 
 static const struct text_rule key_rule = {PAWL_DEDUPE_KEY_MAX, ""};
+static const struct text_rule ordering_key_rule = {PAWL_ORDERING_KEY_MAX, ""};
+static const struct text_rule queues_rule = {PAWL_QUEUES_TEXT_MAX, ""};
 static const struct text_rule error_code_rule = {PAWL_ERROR_CODE_MAX, ""};
 static const struct text_rule error_text_rule = {PAWL_ERROR_TEXT_MAX, "\t\n"};
 
@@ -101,6 +104,8 @@ pawl_code pawli_check_enqueue_key(const pawl_enqueue_row *row, pawl_err *err)
                         PAWL_DEDUPE_KEY_MAX);
     if (rc == PAWL_OK)
         rc = check_text("dedupe_key", row->dedupe_key, &key_rule, err);
+    if (rc == PAWL_OK)
+        rc = check_text("ordering_key", row->ordering_key, &ordering_key_rule, err);
     return rc;
 }
 
@@ -122,7 +127,7 @@ static pawl_code check_own_id(const struct pawli_store_limits *limits, const paw
 {
     if (pawl_id_is_nil(&row->id))
         return PAWL_OK;
-    struct pawli_shard_key key = {.queue = row->queue, .dedupe_key = row->dedupe_key};
+    struct pawli_shard_key key = pawli_shard_key_of(row);
     int64_t named = pawli_id_shard(&row->id, limits->shards);
     int64_t right = pawli_shard_of(&key, &row->id, limits->shards);
     if (named == right)
@@ -160,6 +165,8 @@ static pawl_code check_enqueue_row(const struct pawli_store_limits *limits,
     pawl_code rc = pawli_check_enqueue_key(row, err);
     if (rc == PAWL_OK)
         rc = check_payload(limits, row, err);
+    if (rc == PAWL_OK)
+        rc = pawli_headers_check(row->headers, err);
     if (rc == PAWL_OK)
         rc = pawli_check_range("priority", row->priority,
                                (struct pawli_range){PAWL_PRIORITY_URGENT, PAWL_PRIORITY_LAST}, err);
@@ -268,6 +275,9 @@ static pawl_code check_settle_row(const pawl_settle_row *row, pawl_err *err)
         rc = check_text("error_code", row->error_code, &error_code_rule, err);
     if (rc == PAWL_OK)
         rc = check_text("error_text", row->error_text, &error_text_rule, err);
+    if (rc == PAWL_OK && row->wire_sends != PAWL_SENDS_UNKNOWN)
+        rc = pawli_check_range("wire_sends", row->wire_sends,
+                               (struct pawli_range){0, PAWL_SENDS_MAX}, err);
     return rc;
 }
 
@@ -303,6 +313,18 @@ pawl_code pawli_check_ids(const pawl_id *ids, size_t ids_count, pawl_err *err)
 #define STATES_ALL \
     (1u << PAWL_READY | 1u << PAWL_IN_FLIGHT | 1u << PAWL_SUCCEEDED | 1u << PAWL_FAILED)
 
+static pawl_code check_filter_key(const pawl_filter *filter, pawl_err *err)
+{
+    if (filter->ordering_key[0] == '\0')
+        return pawli_fail(err, PAWL_INVALID, "ordering_key is empty; it must have 1 to %d bytes",
+                          PAWL_ORDERING_KEY_MAX);
+    if (filter->queue == NULL)
+        return pawli_fail(err, PAWL_INVALID,
+                          "ordering_key is given, and queue is missing (NULL): a key is one within "
+                          "its queue");
+    return check_text("ordering_key", filter->ordering_key, &ordering_key_rule, err);
+}
+
 pawl_code pawli_check_filter(const pawl_filter *filter, pawl_err *err)
 {
     if (filter == NULL)
@@ -318,6 +340,8 @@ pawl_code pawli_check_filter(const pawl_filter *filter, pawl_err *err)
     if (rc == PAWL_OK)
         rc = pawli_check_range("reason", (int64_t)filter->reason,
                                (struct pawli_range){PAWL_REASON_NONE, PAWL_REASON_START_BY}, err);
+    if (rc == PAWL_OK && filter->ordering_key != NULL)
+        rc = check_filter_key(filter, err);
     return rc;
 }
 
@@ -333,6 +357,22 @@ pawl_code pawli_check_where(const pawl_filter *filter, unsigned states, pawl_err
     return rc;
 }
 
+pawl_code pawli_check_queue_set(const struct pawli_store_limits *limits,
+                                const pawl_queue_settings *settings, pawl_err *err)
+{
+    pawl_code rc = pawl_queue_settings_check(settings, err);
+    if (rc != PAWL_OK || settings->max_in_flight == 0)
+        return rc;
+    /* A shard without a share could never give a job out. */
+    if (settings->max_in_flight < limits->shards)
+        return pawli_fail(err, PAWL_INVALID,
+                          "max_in_flight is %lld, and the store has %lld shards, each with a share "
+                          "of it; it must be 0 (no bound) or from %lld to %d",
+                          (long long)settings->max_in_flight, (long long)limits->shards,
+                          (long long)limits->shards, PAWL_IN_FLIGHT_MAX);
+    return PAWL_OK;
+}
+
 pawl_code pawli_check_worker_seen(const pawl_worker_seen *args, pawl_err *err)
 {
     pawl_code rc = pawli_check_given("args", args, err);
@@ -345,5 +385,7 @@ pawl_code pawli_check_worker_seen(const pawl_worker_seen *args, pawl_err *err)
         rc = pawli_check_name("host", args->host, err);
     if (rc == PAWL_OK)
         rc = pawli_check_name("version", args->version, err);
+    if (rc == PAWL_OK)
+        rc = check_text("queues", args->queues, &queues_rule, err);
     return rc;
 }

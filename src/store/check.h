@@ -35,7 +35,7 @@ pawl_code pawli_check_page(const struct pawli_page *page, pawl_err *err);
 pawl_code pawli_check_enqueue(const struct pawli_store_limits *limits, const pawl_enqueue_row *rows,
                               size_t rows_count, pawl_err *err);
 
-/* Queue and dedupe key only: what an id depends on. */
+/* Queue and keys only: what an id depends on. */
 pawl_code pawli_check_enqueue_key(const pawl_enqueue_row *row, pawl_err *err);
 
 pawl_code pawli_check_claim(const pawl_claim_args *args, pawl_err *err);
@@ -49,6 +49,10 @@ pawl_code pawli_check_filter(const pawl_filter *filter, pawl_err *err);
 
 /* A filter for a verb that can change jobs of `states`: it must be given, and name one of them. */
 pawl_code pawli_check_where(const pawl_filter *filter, unsigned states, pawl_err *err);
+
+/* Settings that this store can keep: each shard has a share of max_in_flight. */
+pawl_code pawli_check_queue_set(const struct pawli_store_limits *limits,
+                                const pawl_queue_settings *settings, pawl_err *err);
 
 pawl_code pawli_check_worker_seen(const pawl_worker_seen *args, pawl_err *err);
 

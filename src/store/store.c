@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "core/id.h"
 #include "core/policy.h"
 #include "store/check.h"
@@ -69,6 +70,7 @@ void pawl_job_clear(pawl_job *job)
     if (job == NULL)
         return;
     free(job->payload);
+    free(job->headers);
     memset(job, 0, sizeof(*job));
 }
 
@@ -90,7 +92,7 @@ void pawl_enqueue_init(pawl_enqueue_row *row)
 
 static pawl_id mint(const pawl_store *store, const pawl_enqueue_row *row)
 {
-    struct pawli_shard_key key = {.queue = row->queue, .dedupe_key = row->dedupe_key};
+    struct pawli_shard_key key = pawli_shard_key_of(row);
     return pawli_minter_next(store->limits.minter, &key);
 }
 
@@ -109,12 +111,25 @@ pawl_code pawl_id_new(pawl_store *store, const pawl_enqueue_row *row, pawl_id *r
     return rc;
 }
 
-static bool is_any_nil(const pawl_enqueue_row *rows, size_t rows_count)
+static size_t count_nil(const pawl_enqueue_row *rows, size_t rows_count)
 {
+    size_t count = 0;
+    for (size_t i = 0; i < rows_count; i++)
+        count += pawl_id_is_nil(&rows[i].id);
+    return count;
+}
+
+pawl_code pawli_enqueue_own(pawl_store *store, pawl_enqueue_row *rows, size_t rows_count,
+                            pawl_enqueued *ret_results, pawl_err *err)
+{
+    size_t nil_count = count_nil(rows, rows_count);
     for (size_t i = 0; i < rows_count; i++)
         if (pawl_id_is_nil(&rows[i].id))
-            return true;
-    return false;
+            rows[i].id = mint(store, &rows[i]);
+    store->are_ids_minted = nil_count == rows_count;
+    pawl_code rc = store->ops->enqueue(store, rows, rows_count, ret_results, err);
+    store->are_ids_minted = false;
+    return rc;
 }
 
 pawl_code pawl_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
@@ -126,19 +141,15 @@ pawl_code pawl_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t r
         rc = pawli_check_enqueue(&store->limits, rows, rows_count, err);
     if (rc != PAWL_OK)
         return rc;
-    if (!is_any_nil(rows, rows_count))
+    if (count_nil(rows, rows_count) == 0)
         return store->ops->enqueue(store, rows, rows_count, ret_results, err);
 
     /* The rows are the caller's: ids go into a copy. */
     pawl_enqueue_row *copy = malloc(rows_count * sizeof(*copy));
     if (copy == NULL)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
-    for (size_t i = 0; i < rows_count; i++) {
-        copy[i] = rows[i];
-        if (pawl_id_is_nil(&copy[i].id))
-            copy[i].id = mint(store, &copy[i]);
-    }
-    rc = store->ops->enqueue(store, copy, rows_count, ret_results, err);
+    memcpy(copy, rows, rows_count * sizeof(*copy));
+    rc = pawli_enqueue_own(store, copy, rows_count, ret_results, err);
     free(copy);
     return rc;
 }
@@ -186,7 +197,8 @@ pawl_code pawl_renew(pawl_store *store, const char *worker, const pawl_renew_row
 void pawl_settle_init(pawl_settle_row *row)
 {
     if (row != NULL)
-        *row = (pawl_settle_row){.action = PAWL_SUCCEED, .delay_ms = PAWL_DEFAULT};
+        *row = (pawl_settle_row){
+            .action = PAWL_SUCCEED, .delay_ms = PAWL_DEFAULT, .wire_sends = PAWL_SENDS_UNKNOWN};
 }
 
 pawl_code pawl_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
@@ -337,6 +349,69 @@ pawl_code pawl_queue_stats(pawl_store *store, const char *after, pawl_stats *ret
     return store->ops->queue_stats(store, after, ret_rows, rows_max, ret_count, err);
 }
 
+/* By counting all of it: of a store that cannot do better, or need not. */
+static pawl_code depths_by_stats(pawl_store *store, const pawl_depth_args *args,
+                                 pawl_stats *ret_rows, size_t rows_max, size_t *ret_count,
+                                 pawl_err *err)
+{
+    const struct pawli_store_ops *ops = store->ops;
+    size_t count = 0;
+    if (args->queue == NULL) {
+        pawl_code rc = ops->queue_stats(store, args->after, ret_rows, rows_max, &count, err);
+        for (size_t i = 0; rc == PAWL_OK && i < count; i++)
+            ret_rows[i].succeeded = ret_rows[i].failed = 0;
+        if (rc == PAWL_OK)
+            *ret_count = count;
+        return rc;
+    }
+    pawl_stats row;
+    char after[PAWL_NAME_MAX + 1] = "";
+    do {
+        pawl_code rc = ops->queue_stats(store, after[0] != '\0' ? after : NULL, &row, 1, &count,
+                                        err);
+        if (rc != PAWL_OK)
+            return rc;
+        (void)pawli_text_copy(after, sizeof(after), count > 0 ? row.queue : ""); /* it fits */
+    } while (count > 0 && strcmp(after, args->queue) < 0);
+    *ret_count = count > 0 && strcmp(after, args->queue) == 0;
+    if (*ret_count > 0) {
+        ret_rows[0] = row;
+        ret_rows[0].succeeded = ret_rows[0].failed = 0;
+    }
+    return PAWL_OK;
+}
+
+pawl_code pawl_queue_depths(pawl_store *store, const pawl_depth_args *args, pawl_stats *ret_rows,
+                            size_t rows_max, size_t *ret_count, pawl_err *err)
+{
+    static const pawl_depth_args all = {.queue = NULL};
+    args = args != NULL ? args : &all;
+    pawl_code rc = check_page(
+        store, &(struct pawli_page){PAWLI_PAGE_OF_ROWS, ret_rows, rows_max, ret_count}, err);
+    if (rc == PAWL_OK && args->queue != NULL)
+        rc = pawli_check_name("queue", args->queue, err);
+    if (rc == PAWL_OK && args->after != NULL)
+        rc = pawli_check_name("after", args->after, err);
+    if (rc == PAWL_OK && args->queue != NULL && args->after != NULL)
+        rc = pawli_fail(err, PAWL_INVALID, "after is \"%s\"; with a queue there is none",
+                        args->after);
+    if (rc != PAWL_OK)
+        return rc;
+    size_t count = 0;
+    rc = store->ops->queue_depths != NULL
+             ? store->ops->queue_depths(store, args, ret_rows, rows_max, &count, err)
+             : depths_by_stats(store, args, ret_rows, rows_max, &count, err);
+    if (rc != PAWL_OK)
+        return rc;
+    if (args->queue != NULL && count == 0) {
+        ret_rows[count] = (pawl_stats){.is_paused = false};
+        (void)pawli_text_copy(ret_rows[count++].queue, sizeof(ret_rows->queue),
+                              args->queue); /* it fits */
+    }
+    *ret_count = count;
+    return PAWL_OK;
+}
+
 static pawl_code check_queue(const pawl_store *store, const char *queue, pawl_err *err)
 {
     pawl_code rc = check_store(store, err);
@@ -357,7 +432,7 @@ pawl_code pawl_queue_set(pawl_store *store, const char *queue, const pawl_queue_
 {
     pawl_code rc = check_queue(store, queue, err);
     if (rc == PAWL_OK)
-        rc = pawl_queue_settings_check(settings, err);
+        rc = pawli_check_queue_set(&store->limits, settings, err);
     return rc == PAWL_OK ? store->ops->queue_set(store, queue, settings, err) : rc;
 }
 
@@ -447,4 +522,10 @@ void pawl_wake(pawl_store *store)
 {
     if (store != NULL)
         store->ops->wake(store);
+}
+
+void pawl_store_limit(pawl_store *store, int64_t call_timeout_ms)
+{
+    if (store != NULL && store->ops->limit != NULL)
+        store->ops->limit(store, call_timeout_ms);
 }

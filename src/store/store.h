@@ -10,11 +10,18 @@
 #ifndef PAWLI_STORE_STORE_H
 #define PAWLI_STORE_STORE_H
 
+#include "pawl/metrics.h"
 #include "pawl/pawl.h"
 
 /* What store.c must know of a store to check arguments and mint ids. Filled by whoever opens the
  * store. */
 struct pawli_minter;
+struct pawli_health;
+struct pawli_worklease_ops;
+struct pawli_endpoint_ops;
+struct pawli_once_ops;
+struct pawli_recent_args;
+struct pawli_recent;
 
 struct pawli_store_limits {
     int64_t payload_max;
@@ -85,12 +92,39 @@ struct pawli_store_ops {
     pawl_code (*now)(pawl_store *store, pawl_wall *ret_now, pawl_err *err);
     pawl_code (*wait)(pawl_store *store, int64_t timeout_ms, bool *ret_hint, pawl_err *err);
     void (*wake)(pawl_store *store);
+
+    /* Bound the calls of this handle from now on, or (below 1) as it was opened. NULL: no call of
+     * this store can hang. */
+    void (*limit)(pawl_store *store, int64_t call_timeout_ms);
+
+    /* Tell whether what it is kept in is fit for it: see health.h. NULL: there is nothing to tell.
+     */
+    pawl_code (*health)(pawl_store *store, const struct pawli_health *health, pawl_err *err);
+
+    /* Of one queue that is not there it gives no row: store.c does. NULL: by queue_stats. */
+    pawl_code (*queue_depths)(pawl_store *store, const pawl_depth_args *args, pawl_stats *ret_rows,
+                              size_t rows_max, size_t *ret_count, pawl_err *err);
+    const struct pawli_worklease_ops *worklease; /* see store/worklease.h. NULL: it has none */
+    const struct pawli_endpoint_ops *endpoint;   /* see store/endpoint.h. NULL: it has none */
+    const struct pawli_once_ops *once;           /* see store/once.h. NULL: it has none */
+
+    /* See store/recent.h. NULL: it is asked for each job. */
+    pawl_code (*recent)(pawl_store *store, const struct pawli_recent_args *args,
+                        struct pawli_recent *ret_rows, size_t rows_max, size_t *ret_count,
+                        pawl_err *err);
 };
 
 /* The head of every handle: an implementation puts it first in its own struct. */
 struct pawl_store {
     const struct pawli_store_ops *ops;
     struct pawli_store_limits limits;
+    bool are_ids_minted; /* during enqueue: each id was minted for this call, so none has existed */
 };
+
+/* store.c: enqueue rows that were checked, and are the caller's to change: those without an id are
+ * given one. */
+PAWL_MUST_USE pawl_code pawli_enqueue_own(pawl_store *store, pawl_enqueue_row *rows,
+                                          size_t rows_count, pawl_enqueued *ret_results,
+                                          pawl_err *err);
 
 #endif

@@ -106,6 +106,8 @@ static struct pawli_trace_row row_of_job(const pawl_job *job)
         .is_cancel_asked = job->is_cancel_asked,
         .queue = job->queue,
         .worker = job->worker,
+        .ordering_key = job->ordering_key,
+        .fence = job->fence,
     };
 }
 
@@ -131,6 +133,7 @@ static pawl_code trace_enqueue(pawl_store *store, const pawl_enqueue_row *rows, 
                                  .timeout_ms = rows[i].timeout_ms,
                                  .backoff_base_ms = rows[i].backoff_base_ms,
                                  .backoff_max_ms = rows[i].backoff_max_ms,
+                                 .ordering_key = rows[i].ordering_key,
                              });
     }
     pawli_trace_call_end(trace->writer);
@@ -309,8 +312,9 @@ static pawl_code trace_get(pawl_store *store, const pawl_id *id, pawl_job *ret_j
 
 static bool is_everything(const pawl_filter *filter)
 {
-    return filter == NULL || (filter->queue == NULL && filter->states == 0 &&
-                              filter->reason == PAWL_REASON_NONE && filter->worker == NULL);
+    return filter == NULL ||
+           (filter->queue == NULL && filter->states == 0 && filter->reason == PAWL_REASON_NONE &&
+            filter->worker == NULL && filter->ordering_key == NULL);
 }
 
 static pawl_code trace_list(pawl_store *store, const pawl_filter *filter, const pawl_id *after,
@@ -398,6 +402,13 @@ static pawl_code trace_queue_stats(pawl_store *store, const char *after, pawl_st
     return inner->ops->queue_stats(inner, after, ret_rows, rows_max, ret_count, err);
 }
 
+static pawl_code trace_queue_depths(pawl_store *store, const pawl_depth_args *args,
+                                    pawl_stats *ret_rows, size_t rows_max, size_t *ret_count,
+                                    pawl_err *err)
+{
+    return pawl_queue_depths(inner_of(store), args, ret_rows, rows_max, ret_count, err);
+}
+
 static pawl_code trace_queue_get(pawl_store *store, const char *queue,
                                  pawl_queue_settings *ret_settings, pawl_err *err)
 {
@@ -426,6 +437,7 @@ static pawl_code trace_queue_set(pawl_store *store, const char *queue,
                                                 .max_lost_leases = settings->max_lost_leases,
                                                 .backoff_base_ms = settings->backoff_base_ms,
                                                 .backoff_max_ms = settings->backoff_max_ms,
+                                                .max_in_flight = settings->max_in_flight,
                                             });
     }
     pawli_trace_call_end(trace->writer);
@@ -565,6 +577,11 @@ static pawl_code trace_wait(pawl_store *store, int64_t timeout_ms, bool *ret_hin
     return inner->ops->wait(inner, timeout_ms, ret_hint, err);
 }
 
+static void trace_limit(pawl_store *store, int64_t call_timeout_ms)
+{
+    pawl_store_limit(trace_of(store)->inner, call_timeout_ms);
+}
+
 static void trace_wake(pawl_store *store)
 {
     pawl_store *inner = inner_of(store);
@@ -599,6 +616,7 @@ static const struct pawli_store_ops trace_ops = {
     .worker_ended = trace_worker_ended,
     .workers = trace_workers,
     .queue_stats = trace_queue_stats,
+    .queue_depths = trace_queue_depths,
     .queue_get = trace_queue_get,
     .queue_set = trace_queue_set,
     .queue_pause = trace_queue_pause,
@@ -611,6 +629,7 @@ static const struct pawli_store_ops trace_ops = {
     .now = trace_now,
     .wait = trace_wait,
     .wake = trace_wake,
+    .limit = trace_limit,
 };
 
 pawl_code pawli_trace_open(const struct pawli_trace_args *args, pawl_store **ret_store,

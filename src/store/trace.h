@@ -110,8 +110,11 @@ struct pawli_trace_row {
     int64_t overdue_ms;                     /* REAP */
     bool is_unstarted;                      /* RENEW */
     bool is_cancel_asked;                   /* CLAIM, MINE, LIST */
-    const char *queue;  /* ENQUEUE, CLAIM, REAP, LIST; borrowed until the reader is freed */
-    const char *worker; /* REAP, ATTEMPTS, LIST: the holder; borrowed likewise */
+    const char *queue;        /* ENQUEUE, CLAIM, REAP, LIST; borrowed until the reader is freed */
+    const char *worker;       /* REAP, ATTEMPTS, LIST: the holder; borrowed likewise */
+    const char *ordering_key; /* ENQUEUE, CLAIM, MINE, LIST; borrowed likewise */
+    int64_t fence;            /* CLAIM, MINE, LIST */
+    int64_t max_in_flight;    /* QUEUE_SET */
 };
 
 enum pawli_trace_record_kind {
@@ -156,6 +159,9 @@ struct pawli_trace_writer;
  * together, and at flush. */
 pawl_code pawli_trace_writer_new(FILE *file, struct pawli_trace_writer **ret_writer, pawl_err *err);
 void pawli_trace_writer_free(struct pawli_trace_writer *writer); /* accepts NULL; does not flush */
+
+/* From now on each record is in the file, and outlives the process, before its writer goes on. */
+void pawli_trace_write_through(struct pawli_trace_writer *writer);
 
 /* PAWL_BROKEN once a record could not be kept: the history is not whole, and says so for ever
  * after. */

@@ -18,6 +18,9 @@
  * numbered from 1 as they come; a number that is one above the last one is followed by a new text,
  * length first; 0 is the empty text. Ids are looked up in a table of recent ones: 0 is followed by
  * sixteen bytes, which then stand at the place that their hash names; n is the id at place n - 1.
+ *
+ * Fields are only ever added behind the others, so a reader reads every older history too; an older
+ * reader refuses a mask that names what it does not know.
  */
 #ifndef PAWLI_STORE_TRACE_FORMAT_H
 #define PAWLI_STORE_TRACE_FORMAT_H
@@ -28,6 +31,9 @@
 #define TRACE_MAGIC_LEN 16
 
 #define TRACE_TAG_NOTE 0x80
+
+/* Bytes in a text: the longest of a name and an ordering key. */
+#define TRACE_TEXT_MAX PAWL_ORDERING_KEY_MAX
 
 #define TRACE_IDS 1024 /* places in the table of recent ids */
 
@@ -87,7 +93,10 @@ enum trace_row_field {
 };
 /* Above what an enum constant may be. */
 #define ROW_IS_CANCEL_ASKED (UINT64_C(1) << 31)
-#define ROW_FIELDS          (UINT64_C(1) << 32)
+#define ROW_ORDERING_KEY    (UINT64_C(1) << 32)
+#define ROW_FENCE           (UINT64_C(1) << 33)
+#define ROW_MAX_IN_FLIGHT   (UINT64_C(1) << 34)
+#define ROW_FIELDS          (UINT64_C(1) << 35)
 
 /* A call is written in parts, so that its rows need not be gathered first: begin (with rows_count
  * set; `rows` is not looked at), exactly so many rows, end. */

@@ -203,7 +203,7 @@ static pawl_id take_id(struct pawli_trace_reader *reader)
 static const char *add_text(struct pawli_trace_reader *reader)
 {
     uint64_t len = take_number(reader);
-    if (is_well(reader) && (len == 0 || len > PAWL_NAME_MAX))
+    if (is_well(reader) && (len == 0 || len > TRACE_TEXT_MAX))
         refuse(reader, PAWL_INVALID, "a text's length");
     const uint8_t *bytes = take_bytes(reader, (size_t)len);
     if (bytes == NULL)
@@ -268,7 +268,7 @@ static void take_note(struct pawli_trace_reader *reader, struct pawli_trace_reco
 static void take_row(struct pawli_trace_reader *reader, struct pawli_trace_row *row)
 {
     uint64_t mask = take_mask(reader, ROW_FIELDS);
-    *row = (struct pawli_trace_row){.queue = "", .worker = ""};
+    *row = (struct pawli_trace_row){.queue = "", .worker = "", .ordering_key = ""};
 #define TAKE(field, to, ...)       \
     do {                           \
         if ((mask & (field)) != 0) \
@@ -306,6 +306,9 @@ static void take_row(struct pawli_trace_reader *reader, struct pawli_trace_row *
     TAKE(ROW_WORKER, worker, take_text(reader));
     TAKE(ROW_IS_UNSTARTED, is_unstarted, true);
     TAKE(ROW_IS_CANCEL_ASKED, is_cancel_asked, true);
+    TAKE(ROW_ORDERING_KEY, ordering_key, take_text(reader));
+    TAKE(ROW_FENCE, fence, take_signed(reader));
+    TAKE(ROW_MAX_IN_FLIGHT, max_in_flight, take_signed(reader));
 #undef TAKE
 }
 

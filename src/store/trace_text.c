@@ -135,7 +135,7 @@ static void print_number(FILE *out, const char *name, int64_t value)
 
 static void print_name(FILE *out, const char *name, const char *text)
 {
-    if (text[0] == '\0')
+    if (text == NULL || text[0] == '\0')
         return;
     fprintf(out, " %s=", name);
     print_text(out, text);
@@ -190,6 +190,9 @@ static void print_row(FILE *out, enum pawli_trace_verb verb, const struct pawli_
         fputs(" cancel-asked", out);
     print_name(out, "queue", row->queue);
     print_name(out, "worker", row->worker);
+    print_name(out, "key", row->ordering_key);
+    print_number(out, "fence", row->fence);
+    print_number(out, "max_in_flight", row->max_in_flight);
 }
 
 static void print_call_head(FILE *out, const struct pawli_trace_record *record)

@@ -18,11 +18,11 @@
 
 enum {
     TEXTS_FIRST = 64, /* places in the first table of texts; a power of two */
-    TEXT_ROOM = 2 * PAWLI_VARINT_MAX + PAWL_NAME_MAX,
+    TEXT_ROOM = 2 * PAWLI_VARINT_MAX + TRACE_TEXT_MAX,
     ID_ROOM = PAWLI_VARINT_MAX + 16,
     NOTE_ROOM = 1 + 6 * PAWLI_VARINT_MAX + TEXT_ROOM + ID_ROOM,
     CALL_ROOM = 1 + 8 * PAWLI_VARINT_MAX + 2 * TEXT_ROOM + ID_ROOM,
-    ROW_ROOM = 33 * PAWLI_VARINT_MAX + 2 * TEXT_ROOM + ID_ROOM
+    ROW_ROOM = 35 * PAWLI_VARINT_MAX + 3 * TEXT_ROOM + ID_ROOM
 };
 
 /* A text that has a number. Its bytes stand in `texts` of the writer. */
@@ -36,6 +36,7 @@ struct text_place {
 struct pawli_trace_writer {
     FILE *file; /* borrowed; NULL: none */
     pawl_code broken;
+    bool is_through; /* to the file, record by record */
     struct pawli_buffer bytes;
     size_t record_began; /* where in `bytes` the record that is being written begins */
 
@@ -142,6 +143,13 @@ pawl_code pawli_trace_flush(struct pawli_trace_writer *writer, pawl_err *err)
     return PAWL_OK;
 }
 
+void pawli_trace_write_through(struct pawli_trace_writer *writer)
+{
+    assert(writer != NULL && writer->file != NULL);
+
+    writer->is_through = true;
+}
+
 /* ---------------------------------------------------------------- parts of a record */
 
 /* Make room for a part of a record. False, for ever after, where memory has run out. */
@@ -236,11 +244,12 @@ static bool grow_places(struct pawli_trace_writer *writer)
     return true;
 }
 
-static void put_text(struct pawli_trace_writer *writer, const char *text)
+/* A longer text is cut to `max` bytes. */
+static void put_cut(struct pawli_trace_writer *writer, const char *text, size_t max)
 {
-    size_t len = text == NULL ? 0 : pawli_text_length(text, PAWL_NAME_MAX);
-    if (len > PAWL_NAME_MAX)
-        len = PAWL_NAME_MAX;
+    size_t len = text == NULL ? 0 : pawli_text_length(text, max);
+    if (len > max)
+        len = max;
     if (len == 0) {
         put_number(writer, 0);
         return;
@@ -268,6 +277,16 @@ static void put_text(struct pawli_trace_writer *writer, const char *text)
         writer->broken = PAWL_NO_MEMORY;
 }
 
+static void put_text(struct pawli_trace_writer *writer, const char *text)
+{
+    put_cut(writer, text, PAWL_NAME_MAX);
+}
+
+static void put_key(struct pawli_trace_writer *writer, const char *text)
+{
+    put_cut(writer, text, PAWL_ORDERING_KEY_MAX);
+}
+
 /* ---------------------------------------------------------------- records */
 
 /* What every record begins with. */
@@ -286,6 +305,8 @@ static void end_record(struct pawli_trace_writer *writer)
 {
     if (writer->broken != PAWL_OK)
         writer->bytes.len = writer->record_began;
+    else if (writer->is_through)
+        (void)pawli_trace_flush(writer, NULL); /* where it fails, the next one says so, too */
     else if (writer->file != NULL && writer->bytes.len >= PAWLI_TRACE_FLUSH_BYTES)
         spill(writer);
 }
@@ -354,6 +375,9 @@ static uint64_t row_mask(const struct pawli_trace_row *row)
     HAS(ROW_WORKER, row->worker != NULL && row->worker[0] != '\0');
     HAS(ROW_IS_UNSTARTED, row->is_unstarted);
     HAS(ROW_IS_CANCEL_ASKED, row->is_cancel_asked);
+    HAS(ROW_ORDERING_KEY, row->ordering_key != NULL && row->ordering_key[0] != '\0');
+    HAS(ROW_FENCE, row->fence != 0);
+    HAS(ROW_MAX_IN_FLIGHT, row->max_in_flight != 0);
 #undef HAS
     return mask;
 }
@@ -404,6 +428,9 @@ void pawli_trace_call_row(struct pawli_trace_writer *writer, const struct pawli_
     PUT(ROW_OVERDUE_MS, put_signed, row->overdue_ms);
     PUT(ROW_QUEUE, put_text, row->queue);
     PUT(ROW_WORKER, put_text, row->worker);
+    PUT(ROW_ORDERING_KEY, put_key, row->ordering_key);
+    PUT(ROW_FENCE, put_signed, row->fence);
+    PUT(ROW_MAX_IN_FLIGHT, put_signed, row->max_in_flight);
 #undef PUT
 }
 

@@ -71,6 +71,26 @@ class WordsTest(unittest.TestCase):
         self.assertIn('unknown command "frobnicate"', done.stderr)
         self.assertNotIn("did you mean", done.stderr)
 
+    def test_migrate_needs_an_action(self):
+        self.assert_refused(("migrate",), "say status, plan or up")
+        self.assert_refused(("migrate", "stats"), "did you mean status?")
+        self.assert_refused(("migrate", "up", "--store"), "--store needs a value")
+        self.assert_refused(("migrate", "up", "--shards", "x"),
+                            '--shards is "x"; it must be a whole number from 1 to 4096')
+
+    def test_no_word_shows_a_password(self):
+        """NFR-003: connection strings and passwords appear in no error."""
+        secret = "canary-51c0"
+        url = f"postgresql://user:{secret}@127.0.0.1:1/db"
+        for words in (("migrate", "status", url), ("migrate", "status", f"--stoer={url}"),
+                      ("migrate", "status", "--store", url), ("migrate", "up", f"--store={url}"),
+                      ("migrate", "plan", "--store", f"password={secret} nonsense"),
+                      ("migrate", "status", f"password={secret}")):
+            done = pawl(*words)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertNotEqual(done.stderr, "")
+            self.assertNotIn(secret, done.stderr + done.stdout)
+
     def test_unknown_option_before_the_command(self):
         self.assert_refused(("--jsno",), 'unknown option "--jsno"')
 
@@ -82,7 +102,55 @@ class WordsTest(unittest.TestCase):
         self.assert_refused(("demo", "now"), 'unknown argument "now"')
         self.assert_refused(("demo", "--json", ""), 'unknown argument ""')
         self.assert_refused(("version", "--all"), 'pawl version: unknown option "--all"')
-        self.assert_refused(("help", "me"), 'pawl help: unknown argument "me"')
+        self.assert_refused(("help", "me"), 'pawl help: unknown command "me"')
+        self.assert_refused(("help", "demo", "me"), 'pawl help: unknown argument "me"')
+
+
+class EveryCommandTest(unittest.TestCase):
+    """What each command and each action has, from the one table."""
+
+    WITHOUT_JSON = {"completion", "help"}  # they print what shells, readers and people read
+
+    @classmethod
+    def setUpClass(cls):
+        shells = {shell: pawl("completion", shell).stdout for shell in ("bash", "fish", "zsh")}
+        cls.table = {name: words.split() for name, words in re.findall(r"(?m)^ +'([a-z ]+)'\) echo '(.*)' ;;$", shells["bash"])}
+        cls.others = (shells["fish"], shells["zsh"])
+
+    def test_help_options_and_completion(self):
+        self.assertGreater(len(self.table), 25)
+        for name, words in self.table.items():
+            done = pawl(*name.split(), "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertTrue(" " in name or "\nexamples:\n" in done.stdout, name)
+            has_actions = not words[0].startswith("--")
+            self.assertEqual("--json" in words, not has_actions and name not in self.WITHOUT_JSON, name)
+            for option in (w for w in words if w.startswith("--") and w != "--help"):
+                self.assertIn(f"  {option}", done.stdout, name)
+                for text in self.others:
+                    self.assertRegex(text, rf"{option}\b|-l '?{option[2:]}\b", name)
+
+    def test_manual_pages(self):
+        build = (TOP / "src" / "meson.build").read_text(encoding="utf-8")
+        pages = set(re.findall(r"'([a-z]+)'", re.search(r"man_commands = \[(.*?)\]", build, re.S)[1]))
+        self.assertEqual(pages, {name.split()[0] for name in self.table})
+        for name in pages:
+            page = pawl("help", "--scdoc", name).stdout
+            self.assertIn("# EXAMPLES", page, name)
+            for option in (w for n, words in self.table.items() if n.split()[0] == name for w in words
+                           if w.startswith("--") and w != "--help"):
+                self.assertIn("*" + option.replace("-", "\\-") + "*", page, name)
+
+    def test_an_option_that_is_nearly_right(self):
+        for name, words in self.table.items():
+            option = next((w for w in words if w.startswith("--") and len(w) > 6), None)
+            if option is None or option == "--help":
+                continue
+            wrong = option[:3] + option[4:]  # a letter is missing
+            done = pawl(*name.split(), wrong)
+            self.assertEqual(done.returncode, USAGE, name)
+            self.assertIn(f'unknown option "{wrong}"', done.stderr)
+            self.assertIn(f"did you mean {option}?", done.stderr)
 
 
 class OutputTest(unittest.TestCase):

@@ -117,6 +117,8 @@ static void book_clear(struct check_book *book)
 static struct check_violation *add_violation(struct check_book *book, enum check_rule rule)
 {
     struct check_report *report = book->report;
+    if ((book->options->unchecked & UINT64_C(1) << rule) != 0)
+        return NULL;
     report->is_broken[rule] = true;
     report->violations_count++;
     if (report->kept == CHECK_VIOLATIONS_MAX)
@@ -247,7 +249,8 @@ struct check_settings check_settings_at(const struct check_queue *queue, uint32_
     return (struct check_settings){.max_retries = usual.max_retries,
                                    .max_lost_leases = usual.max_lost_leases,
                                    .base_ms = usual.backoff_base_ms,
-                                   .max_ms = usual.backoff_max_ms};
+                                   .max_ms = usual.backoff_max_ms,
+                                   .max_in_flight = usual.max_in_flight};
 }
 
 const char *check_worker_name(const struct check_worker *worker)
@@ -261,7 +264,7 @@ static pawl_code judge(struct check_book *book, pawl_err *err)
 {
     bool is_walked = book->options->is_exact ? check_store(book) : check_loose(book);
     bool is_done = is_walked && check_workers(book) && check_pauses(book) && check_stops(book) &&
-                   check_waiting(book) && check_totals(book);
+                   check_keys(book) && check_waiting(book) && check_totals(book);
     return is_done ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
 }
 

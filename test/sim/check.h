@@ -52,7 +52,11 @@
     X(C25, "fresh-tokens", "every claim of every job has a token of its own")                    \
     X(C26, "drained", "a history that must drain ends with every job terminal")                  \
     X(C27, "paused", "a paused queue gives nothing")                                             \
-    X(C28, "clean-stop", "a worker that shuts down claims nothing, gives back, and is in time")
+    X(C28, "clean-stop", "a worker that shuts down claims nothing, gives back, and is in time")  \
+    X(C29, "key-alone", "one valid lease per ordering key at a time, by the store's clock")      \
+    X(C30, "key-order", "a job starts after all that came before it under its ordering key")     \
+    X(C31, "fence-rises", "each claim under an ordering key has a higher fence than all before") \
+    X(C32, "in-flight", "a queue never has more jobs in flight than its bound")
 
 enum check_rule {
     CHECK_NONE = 0,
@@ -78,6 +82,7 @@ struct check_options {
     int64_t recover_ms;    /* C13: the longest from a lost claim to the leases being found; 0: not
                               checked */
     int64_t calm_ms; /* C14: how long after FAULTS_OFF all workers are back at their usual pace */
+    uint64_t unchecked; /* bits UINT64_C(1) << CHECK_C...: what this run cannot be held to */
 };
 
 #define CHECK_TEXT_MAX       240
@@ -104,6 +109,7 @@ struct check_report {
     size_t leases;
     size_t expiries;
     size_t starts;
+    int64_t slowest_us; /* C15: the longest that a lease was overdue, while nothing hindered */
 };
 
 struct check_part {

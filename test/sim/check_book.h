@@ -56,6 +56,7 @@ struct check_job;
 struct check_lease;
 struct check_worker;
 struct check_queue;
+struct check_key;
 
 /* A stretch of time; a point where both ends are the same. */
 struct check_span {
@@ -80,12 +81,12 @@ struct check_event {
     struct check_worker *by;       /* whose lease it speaks of, or who acts; NULL: nobody */
     struct check_lease *lease;     /* that it names; NULL: none */
     uint32_t seq;                  /* its place in the history, from 1 */
+    uint32_t row;                  /* its place in its call */
     uint8_t verb;                  /* enum pawli_trace_verb; 0 for a note */
     uint8_t note;                  /* enum pawli_trace_note_kind; 0 for a call */
     uint8_t code;
     uint8_t action, state, reason, outcome, ended_by;
     bool is_unstarted;
-    bool is_cancel_asked;
     int64_t version;
     int64_t at_us;
     int64_t until_us;
@@ -94,7 +95,7 @@ struct check_event {
     union {
         struct {
             int64_t claimed_us, expires_us, run_until_us, due_us, start_by_us;
-            int64_t lease_ms, timeout_ms, retries, lost, attempts, max_retries;
+            int64_t lease_ms, timeout_ms, retries, lost, attempts, max_retries, fence;
         } grant; /* CLAIM, MINE; LIST has most of it */
         struct {
             int64_t expires_us, lease_ms;
@@ -103,7 +104,7 @@ struct check_event {
             int64_t due_us, delay_ms, attempt_no;
         } settle;
         struct {
-            int64_t due_us;
+            int64_t due_us, overdue_ms;
         } reap;
         struct {
             int64_t delay_ms, start_within_ms, max_retries, base_ms, max_ms;
@@ -184,18 +185,30 @@ struct check_lease {
     } step;
 };
 
+/* A time in which a job was live, and so had a place among those of its ordering key. */
+struct check_stay {
+    struct check_stay *next; /* of the same job, the one before */
+    const struct check_event *joined;
+    uint32_t left_seq;     /* the record before which it had not left; UINT32_MAX: it has not */
+    int64_t left_until_us; /* when it is known to have left */
+    bool is_vague;         /* it joined unseen: nobody knows behind whom */
+};
+
 struct check_job {
     struct check_job *next_in_bucket;
     struct check_job *next;   /* in the order of appearance */
     struct check_job *before; /* its earlier life: pruned, and then enqueued again */
     pawl_id id;
     struct check_queue *queue; /* NULL: not known */
+    struct check_key *key;     /* NULL: none, or not known */
+    struct check_job *next_of_key;
+    struct check_job *next_of_queue;
+    struct check_stay *stays; /* exact: the latest first */
     struct check_event *first, *last;
     struct check_event *first_call, *last_call; /* notes left out */
     struct check_lease *leases;                 /* the latest first */
     const struct check_event *listed;           /* its row of a list; final where that list is */
     struct check_event *ledger_first, *ledger_last; /* its ledger's rows, by `next` */
-    size_t ledger_count;
     uint32_t ledger_seq; /* when the ledger was read, from its beginning; 0: never */
     bool is_ledger_whole;
     bool has_ledger;    /* the ledger is the final one, and whole */
@@ -228,7 +241,7 @@ struct check_worker {
 
 /* What a queue's settings were from a record on. Negative: not known. */
 struct check_settings {
-    int64_t max_retries, max_lost_leases, base_ms, max_ms;
+    int64_t max_retries, max_lost_leases, base_ms, max_ms, max_in_flight;
 };
 
 struct check_setting {
@@ -244,18 +257,27 @@ struct check_queue {
     struct check_setting *settings; /* the latest first */
     struct check_spans pauses;      /* `what`: the record that resumed it */
     bool is_pause_unknown;
+    struct check_queue *next;
+    struct check_job *jobs; /* by next_of_queue */
+};
+
+/* An ordering key of a queue. */
+struct check_key {
+    struct check_key *next_in_bucket;
+    struct check_key *next;
+    const struct check_queue *queue;
+    const char *name;
+    struct check_job *jobs; /* by next_of_key */
 };
 
 /* A change by filter, or a prune: it names no jobs. */
 struct check_where {
     struct check_where *next;
     uint8_t verb;
-    bool is_unknown;
     const struct check_queue *queue; /* NULL: any */
     uint32_t seq;
     int64_t at_us;
     int64_t store_us;
-    int64_t count;
 };
 
 struct check_arena;
@@ -280,6 +302,10 @@ struct check_book {
     struct check_worker *worker_cached; /* the last one looked up */
     struct check_queue *queue_buckets[64];
     uint32_t queues_count;
+    struct check_queue *queues;
+    struct check_key *key_buckets[1024];
+    struct check_key *keys;
+    uint32_t row; /* of the call that is being read */
     struct check_where *wheres, *wheres_last;
 
     struct pawli_trace_reader **readers; /* names live in them */
@@ -290,7 +316,7 @@ struct check_book {
     struct check_spans reap_faults;
     struct check_spans jumps;
     struct check_spans peaks; /* before each jump back: what the clock may have shown */
-    int64_t first_at_us, last_at_us;
+    int64_t last_at_us;
     int64_t last_store_us, last_store_at_us;
     int64_t faults_off_us; /* CHECK_NEVER_US: they were never switched off */
     size_t prunes;
@@ -352,6 +378,8 @@ bool check_loose(struct check_book *book);   /* check_loose.c: what of these a l
 bool check_workers(struct check_book *book); /* check_workers.c: C10, C11, C13, C17, C19-C21 */
 bool check_pauses(struct check_book *book);  /* check_pauses.c: C12 */
 bool check_stops(struct check_book *book);   /* check_stops.c: C28 */
+bool check_keys(struct check_book *book);    /* check_keys.c, check_keys_loose.c: C29 to C32; before
+                                                check_waiting(), which it tells who had to wait */
 bool check_waiting(struct check_book *book); /* check_waiting.c: C14, C15 */
 bool check_totals(struct check_book *book);  /* check_totals.c: C1, C16, C25, C26 */
 

@@ -94,8 +94,7 @@ static struct check_job *job_enqueued(struct check_book *book, const pawl_id *id
         return NULL;
     job->before = before;
     before->is_superseded = true;
-    job->queue = before->queue;
-    return job;
+    return job; /* it may have another queue, and another key */
 }
 
 static size_t hash_name(const char *name)
@@ -150,9 +149,46 @@ static struct check_queue *queue_of(struct check_book *book, const char *name)
         return NULL;
     queue->name = name;
     queue->number = book->queues_count++;
+    queue->next = book->queues;
+    book->queues = queue;
     queue->next_in_bucket = *bucket;
     *bucket = queue;
     return queue;
+}
+
+/* Once its queue and its key are known, a job is one of theirs. */
+static void join_key(struct check_book *book, struct check_job *job, const char *name)
+{
+    if (job->queue == NULL || job->key != NULL || name[0] == '\0')
+        return;
+    size_t hash = hash_name(name) + job->queue->number;
+    struct check_key **bucket = &book->key_buckets[hash % 1024];
+    struct check_key *key = *bucket;
+    while (key != NULL && (key->queue != job->queue || strcmp(key->name, name) != 0))
+        key = key->next_in_bucket;
+    if (key == NULL) {
+        key = check_alloc(book, sizeof(*key));
+        if (key == NULL)
+            return;
+        *key = (struct check_key){
+            .next_in_bucket = *bucket, .next = book->keys, .queue = job->queue, .name = name};
+        *bucket = key;
+        book->keys = key;
+    }
+    job->key = key;
+    job->next_of_key = key->jobs;
+    key->jobs = job;
+}
+
+static void join_queue(struct check_book *book, struct check_job *job, const char *name)
+{
+    if (job->queue != NULL)
+        return;
+    job->queue = queue_of(book, name);
+    if (job->queue == NULL)
+        return;
+    job->next_of_queue = job->queue->jobs;
+    job->queue->jobs = job;
 }
 
 static struct check_lease *lease_of(struct check_book *book, struct check_job *job, int64_t version)
@@ -247,14 +283,14 @@ static struct check_event *event_of_row(struct check_book *book,
     event->outcome = (uint8_t)row->outcome;
     event->ended_by = (uint8_t)row->ended_by;
     event->is_unstarted = row->is_unstarted;
-    event->is_cancel_asked = row->is_cancel_asked;
     event->version = row->version;
     event->at_us = record->at.us;
     event->until_us = row->code == PAWL_UNKNOWN ? CHECK_NEVER_US : record->until.us;
     event->store_us = record->store_at.us;
     event->digest = row->token_digest;
-    if (job->queue == NULL)
-        job->queue = queue_of(book, row->queue);
+    event->row = book->row;
+    join_queue(book, job, row->queue);
+    join_key(book, job, row->ordering_key);
     return event;
 }
 
@@ -271,6 +307,7 @@ static void fill_grant(struct check_event *event, const struct pawli_trace_row *
     event->u.grant.lost = row->lost_leases;
     event->u.grant.attempts = row->attempts;
     event->u.grant.max_retries = row->max_retries;
+    event->u.grant.fence = row->fence;
 }
 
 static bool keep_digest(struct check_book *book, uint64_t digest)
@@ -356,6 +393,7 @@ static bool add_other_row(struct check_book *book, const struct pawli_trace_reco
         event->by = worker_of(book, row->worker);
         event->lease = lease_of(book, event->job, row->version);
         event->u.reap.due_us = row->due_at.us;
+        event->u.reap.overdue_ms = row->overdue_ms;
     } else if (record->verb == PAWLI_VERB_ENQUEUE) {
         event->u.enqueue.delay_ms = row->delay_ms;
         event->u.enqueue.start_within_ms = row->start_within_ms;
@@ -398,7 +436,6 @@ static bool add_ledger(struct check_book *book, const struct pawli_trace_record 
         return false;
     if (record->is_first) {
         job->ledger_first = job->ledger_last = NULL;
-        job->ledger_count = 0;
         job->ledger_seq = book->seq;
     }
     job->is_ledger_whole = (int64_t)record->rows_count < record->count;
@@ -416,7 +453,6 @@ static bool add_ledger(struct check_book *book, const struct pawli_trace_record 
         else
             job->ledger_last->next = event;
         job->ledger_last = event;
-        job->ledger_count++;
     }
     return !book->is_out_of_memory;
 }
@@ -439,6 +475,7 @@ static bool add_setting(struct check_book *book, const struct pawli_trace_record
         .max_lost_leases = is_known ? row->max_lost_leases : -1,
         .base_ms = is_known ? row->backoff_base_ms : -1,
         .max_ms = is_known ? row->backoff_max_ms : -1,
+        .max_in_flight = is_known ? row->max_in_flight : -1,
     };
     setting->next = queue->settings;
     queue->settings = setting;
@@ -473,17 +510,15 @@ static bool add_where(struct check_book *book, const struct pawli_trace_record *
         return false;
     *where = (struct check_where){
         .verb = (uint8_t)record->verb,
-        .is_unknown = record->code == PAWL_UNKNOWN,
         .queue = record->verb == PAWLI_VERB_PRUNE ? NULL : queue_of(book, record->subject),
         .seq = book->seq,
         .at_us = record->at.us,
         .store_us = record->store_at.us,
-        .count = record->count,
     };
     if (record->verb == PAWLI_VERB_PRUNE) {
         book->prunes++;
         book->pruned = plus(book->pruned, record->count);
-        book->is_prune_unknown = book->is_prune_unknown || where->is_unknown;
+        book->is_prune_unknown = book->is_prune_unknown || record->code == PAWL_UNKNOWN;
     }
     if (book->wheres_last == NULL)
         book->wheres = where;
@@ -501,6 +536,7 @@ static bool add_rows(struct check_book *book, const struct pawli_trace_record *r
 {
     book->last_change_seq = book->seq;
     for (size_t i = 0; i < record->rows_count; i++) {
+        book->row = (uint32_t)i;
         if (!add(book, record, &record->rows[i]))
             return false;
     }
@@ -697,22 +733,42 @@ struct source {
     bool is_more;
 };
 
+/* Those that have more, the earliest first: each stands before its two places below. */
+struct heap {
+    struct source **items;
+    size_t count;
+};
+
+/* Of two at the same time, the one that was given first. */
+static bool is_earlier(const struct source *a, const struct source *b)
+{
+    return a->record.at.us != b->record.at.us ? a->record.at.us < b->record.at.us : a < b;
+}
+
+/* Put the item at `at` where it belongs among those below it. */
+static void sink(struct heap *heap, size_t at)
+{
+    for (;;) {
+        size_t first = at;
+        for (size_t below = 2 * at + 1; below <= 2 * at + 2 && below < heap->count; below++) {
+            if (is_earlier(heap->items[below], heap->items[first]))
+                first = below;
+        }
+        if (first == at)
+            return;
+        struct source *moved = heap->items[at];
+        heap->items[at] = heap->items[first];
+        heap->items[first] = moved;
+        at = first;
+    }
+}
+
 static pawl_code advance(struct check_book *book, struct source *source, pawl_err *err)
 {
     pawl_code code = pawli_trace_read(source->reader, &source->record, &source->is_more, err);
     if (code == PAWL_OK && !source->is_more && pawli_trace_is_cut(source->reader))
         book->report->is_cut = true;
     return code;
-}
-
-static struct source *earliest(struct source *sources, size_t count)
-{
-    struct source *first = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (sources[i].is_more && (first == NULL || sources[i].record.at.us < first->record.at.us))
-            first = &sources[i];
-    }
-    return first;
 }
 
 static pawl_code open_all(struct check_book *book, const struct check_part *parts, size_t count,
@@ -731,16 +787,13 @@ static pawl_code open_all(struct check_book *book, const struct check_part *part
     return PAWL_OK;
 }
 
-static pawl_code read_all(struct check_book *book, struct source *sources, size_t count,
-                          pawl_err *err)
+static pawl_code read_merged(struct check_book *book, struct heap *heap, pawl_err *err)
 {
-    struct source *source;
-    while ((source = earliest(sources, count)) != NULL) {
+    while (heap->count > 0) {
+        struct source *source = heap->items[0];
         const struct pawli_trace_record *record = &source->record;
         book->seq++;
         book->report->records++;
-        if (book->seq == 1)
-            book->first_at_us = record->at.us;
         book->last_at_us = later_of(book->last_at_us, record->at.us);
         bool is_added = record->kind == PAWLI_RECORD_CALL ? add_call(book, record)
                                                           : add_note(book, record);
@@ -749,8 +802,28 @@ static pawl_code read_all(struct check_book *book, struct source *sources, size_
         pawl_code code = advance(book, source, err);
         if (code != PAWL_OK)
             return code;
+        if (!source->is_more)
+            heap->items[0] = heap->items[--heap->count];
+        sink(heap, 0);
     }
     return PAWL_OK;
+}
+
+static pawl_code read_all(struct check_book *book, struct source *sources, size_t count,
+                          pawl_err *err)
+{
+    struct heap heap = {.items = calloc(count, sizeof(struct source *))};
+    if (heap.items == NULL)
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+    for (size_t i = 0; i < count; i++) {
+        if (sources[i].is_more)
+            heap.items[heap.count++] = &sources[i];
+    }
+    for (size_t i = heap.count; i-- > 0;)
+        sink(&heap, i);
+    pawl_code code = read_merged(book, &heap, err);
+    free(heap.items);
+    return code;
 }
 
 /* Which of the lists and ledgers that were read are final. */

@@ -19,7 +19,6 @@ struct view {
     struct check_lease **leases; /* by version */
     size_t leases_count;
     bool may_be_redriven; /* by an answered call, one without an answer, or one by filter */
-    bool may_be_cancelled;
 };
 
 /* One call had returned before the other began. */
@@ -70,6 +69,13 @@ static void renewed(struct view *view, struct check_lease *lease, const struct c
     if (lease->grant != NULL && event->u.renew.expires_us < lease->grant->u.grant.expires_us)
         wrong(view, CHECK_C23, event, "a renewal shortened the lease to less than v%" PRId64 " had",
               lease->version);
+    /* When the store granted it: a lease before its end, unless it ended later already. */
+    int64_t granted_us = minus(event->u.renew.expires_us, ms_to_us(event->u.renew.lease_ms));
+    const struct check_event *last = before != NULL ? before : lease->grant;
+    if (lease->is_expiry_known && last != NULL && is_before(last, event) &&
+        event->u.renew.expires_us > lease->expires_us && granted_us >= lease->expires_us)
+        wrong(view, CHECK_C3, event, "renewed %" PRId64 " us after the lease expired",
+              minus(granted_us, lease->expires_us));
     lease->expires_us = later_of(lease->expires_us, event->u.renew.expires_us);
 }
 
@@ -102,11 +108,11 @@ static void walk_calls(struct view *view)
         if (event->verb == PAWLI_VERB_REDRIVE &&
             (event->code == PAWL_OK || event->code == PAWL_UNKNOWN))
             view->may_be_redriven = true;
-        if (event->verb == PAWLI_VERB_CANCEL)
-            view->may_be_cancelled = true;
         /* A renewal without an answer may have extended it. */
         if (lease != NULL && event->verb == PAWLI_VERB_RENEW && event->code == PAWL_UNKNOWN)
             lease->is_expiry_known = false;
+        if (event->verb == PAWLI_VERB_CLAIM && lease == NULL)
+            wrong(view, CHECK_C8, event, "granted as version %" PRId64, event->version);
         if (lease == NULL || event->code != PAWL_OK)
             continue;
         switch (event->verb) {
@@ -259,6 +265,13 @@ static void check_row(struct view *view, struct check_lease *lease, const struct
     if (lease->end == CHECK_SETTLED && (is_expiry || lease->settled_no != row->u.attempt.number))
         wrong(view, CHECK_C7, row, "row %" PRId64 " is not the one that its settle was told",
               row->u.attempt.number);
+    const struct check_event *settle = lease->ended_by;
+    if (lease->end == CHECK_SETTLED && settle->state == PAWL_READY &&
+        settle->u.settle.delay_ms != PAWL_DEFAULT && settle->u.settle.due_us != 0 &&
+        minus(settle->u.settle.due_us, row->u.attempt.finished_us) !=
+            ms_to_us(settle->u.settle.delay_ms))
+        wrong(view, CHECK_C18, settle, "not due after the %" PRId64 " ms that were asked for",
+              settle->u.settle.delay_ms);
     bool is_done = row->outcome == PAWL_DISPATCHED;
     if (lease->end == CHECK_SETTLED && is_done != (lease->settled_as == PAWL_SUCCEED))
         wrong(view, CHECK_C7, row, "row %" PRId64 " does not say what was settled",
@@ -308,10 +321,8 @@ static int by_version(const void *a, const void *b)
 static bool walk_job(struct check_book *book, struct check_job *job)
 {
     struct view view = {.book = book, .job = job};
-    for (const struct check_where *where = book->wheres; where != NULL; where = where->next) {
+    for (const struct check_where *where = book->wheres; where != NULL; where = where->next)
         view.may_be_redriven = view.may_be_redriven || where->verb == PAWLI_VERB_REDRIVE;
-        view.may_be_cancelled = view.may_be_cancelled || where->verb == PAWLI_VERB_CANCEL;
-    }
     for (const struct check_lease *lease = job->leases; lease != NULL; lease = lease->next)
         view.leases_count++;
     view.leases = check_alloc(book, (view.leases_count + 1) * sizeof(struct check_lease *));

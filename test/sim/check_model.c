@@ -53,9 +53,8 @@ static bool is_expiry_of(const struct check_event *row, const struct check_lease
 
 /* ---------------------------------------------------------------- what the clock allows */
 
-/* Whether the store's clock may have shown `us` or more between two records. */
-static bool has_been(const struct check_book *book, int64_t us, uint32_t after_seq,
-                     const struct check_event *event)
+bool check_has_been(const struct check_book *book, int64_t us, uint32_t after_seq,
+                    const struct check_event *event)
 {
     if (event->store_us >= us)
         return true;
@@ -70,7 +69,7 @@ static bool has_been(const struct check_book *book, int64_t us, uint32_t after_s
 bool check_can_expire(const struct check_model *model, const struct check_event *event)
 {
     const struct check_lease *lease = model->lease;
-    if (has_been(model->book, lease->expires_us, lease->extended_seq, event))
+    if (check_has_been(model->book, lease->expires_us, lease->extended_seq, event))
         return true;
     const struct check_event *row = check_next_row(model);
     return is_expiry_of(row, lease) && row->u.attempt.finished_us >= lease->expires_us;
@@ -81,7 +80,7 @@ static bool can_miss(const struct check_model *model, const struct check_event *
     if (model->start_by_us == 0)
         return false;
     const struct check_event *row = check_next_row(model);
-    return has_been(model->book, model->start_by_us, 0, event) ||
+    return check_has_been(model->book, model->start_by_us, 0, event) ||
            (row != NULL && row->ended_by == PAWL_ENDED_BY_DEADLINE);
 }
 
@@ -103,8 +102,31 @@ void check_add_row(struct check_model *model, struct check_row row)
     model->rows_count++;
 }
 
+void check_join(struct check_model *model, const struct check_event *joined)
+{
+    struct check_stay *stay = check_alloc(model->book, sizeof(*stay));
+    if (stay == NULL)
+        return;
+    *stay = (struct check_stay){.next = model->job->stays,
+                                .joined = joined,
+                                .left_seq = UINT32_MAX,
+                                .left_until_us = CHECK_NEVER_US,
+                                .is_vague = joined == NULL};
+    model->job->stays = stay;
+}
+
+static bool is_live(pawl_state state)
+{
+    return state == PAWL_READY || state == PAWL_IN_FLIGHT;
+}
+
 void check_enter(struct check_model *model, pawl_state state, pawl_reason reason, uint32_t seq)
 {
+    struct check_stay *stay = model->job->stays;
+    if (stay != NULL && is_live(model->state) && !is_live(state)) {
+        stay->left_seq = seq;
+        stay->left_until_us = model->event->until_us;
+    }
     model->state = state;
     model->reason = reason;
     model->since_seq = seq;
@@ -256,6 +278,7 @@ static bool drift(struct check_model *model, const struct check_event *event, pa
     if (model->state == PAWL_FAILED && state != PAWL_FAILED &&
         model->redrive_seq > model->since_seq) {
         check_redrive(model, DUE_UNKNOWN, model->since_seq);
+        check_join(model, NULL);
         return true;
     }
     if (model->state != PAWL_READY || state != PAWL_FAILED)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * check_model.h - one job as the store must see it, record by record. Private to check_store.c,
- * check_model.c and check_ledger.c; for exact histories only.
+ * check_holders.c, check_model.c and check_ledger.c; for exact histories only.
  */
 #ifndef SIM_CHECK_MODEL_H
 #define SIM_CHECK_MODEL_H
@@ -35,6 +35,7 @@ struct check_model {
     bool is_discarded;
     int64_t max_retries, base_ms, max_ms; /* the job's own; PAWL_DEFAULT: the queue's */
     uint32_t since_seq;                   /* the record before which it was not yet in this state */
+    const struct check_event *event;      /* at which the walk is */
 
     /* Changes by filter that may have meant it: the last of each, 0 for none. */
     uint32_t cancel_seq, redrive_seq, discard_seq;
@@ -65,6 +66,14 @@ void check_miss(struct check_model *model, const struct check_event *event,
 
 /* It is in this state from here on, since the record `seq` at the earliest. */
 void check_enter(struct check_model *model, pawl_state state, pawl_reason reason, uint32_t seq);
+
+/* It is live from here on: `joined` says where it stands among those of its ordering key; NULL:
+ * nothing tells. */
+void check_join(struct check_model *model, const struct check_event *joined);
+
+/* Whether the store's clock may have shown `us` or more between two records. */
+bool check_has_been(const struct check_book *book, int64_t us, uint32_t after_seq,
+                    const struct check_event *event);
 
 /* Cancelled while it was Ready, at `finished_us` by the store's clock; 0: not known. */
 void check_cancel_ready(struct check_model *model, const struct check_event *event,
@@ -108,7 +117,7 @@ void check_released(struct check_model *model, const struct check_event *event);
 void check_extend(const struct check_book *book, struct check_lease *lease,
                   const struct check_event *event, int64_t expires_us);
 
-/* GONE, or EXISTS turned round: whether the store may have forgotten the job. */
+/* Answered GONE: whether the store may have forgotten the job; where not, it is reported. */
 bool check_is_gone(struct check_model *model, const struct check_event *event);
 
 /* ---- check_ledger.c: hold the ledger against the rows that were written down */

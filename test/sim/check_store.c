@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * check_store.c - walks through each job's calls in the order in which the store did them, and
- * holds every answer against what the store must answer. Owns:  C2, C5, C8, C9, C24, C27, and of
- * C6, C7, C18 and C22 what claims, reaps and operators can break; when jobs were Ready (for C14).
+ * compares every answer with the one that the store must give.
+ * Owns:  C2, C5, C8, C9, C24, C27; of C6, C7, C18 and C22 what claims, reaps and operators can
+ *        break; when jobs were Ready (for C14).
  * Never: looks at what workers noted (check_workers.c does).
  */
 #include "sim/check_model.h"
@@ -52,6 +53,7 @@ static void enqueued(struct check_model *model, const struct check_event *event)
     int64_t within_ms = event->u.enqueue.start_within_ms;
     model->is_enqueued = true;
     check_enter(model, PAWL_READY, PAWL_REASON_NONE, event->seq);
+    check_join(model, event);
     model->due_us = plus(event->store_us, ms_to_us(event->u.enqueue.delay_ms));
     if (within_ms != PAWL_DEFAULT && within_ms != 0)
         model->start_by_us = plus(event->store_us, ms_to_us(within_ms));
@@ -246,8 +248,10 @@ static void redriven(struct check_model *model, const struct check_event *event)
         if (model->is_discarded || !check_become(model, event, PAWL_FAILED, -1))
             check_wrong(model, CHECK_C5, event, "redriven, but it is %s",
                         model->is_discarded ? "discarded" : pawl_state_name(model->state));
-        else
+        else {
             check_redrive(model, event->store_us, event->seq);
+            check_join(model, event);
+        }
     }
 }
 
@@ -312,6 +316,7 @@ static void walk_list(struct check_model *model)
     const struct check_event *row = model->job->listed;
     if (row == NULL)
         return;
+    model->event = row;
     pawl_state state = (pawl_state)row->state;
     bool is_there = check_become(model, row, state, row->u.grant.attempts);
     if (!is_there)
@@ -342,6 +347,7 @@ static bool walk_job(struct check_book *book, struct check_job *job, struct chec
     int64_t ready_us = CHECK_NEVER_US;
     for (const struct check_event *event = job->first_call; event != NULL && !job->is_wrong;
          event = event->next_call) {
+        model.event = event;
         check_wheres(&model, event->seq);
         bool was_ready = model.is_enqueued && model.state == PAWL_READY;
         walk_call(&model, event);

@@ -113,19 +113,49 @@ static void check_ready(struct check_book *book, const struct check_job *job,
 
 /* ---------------------------------------------------------------- expired leases */
 
+/* By how much a lease was overdue when it was recovered; 0: not known. In a loose history a reap
+ * says it, by the store's own clock; without one, it is known where the expiry is. */
+static int64_t overdue_us(const struct check_book *book, const struct check_lease *lease)
+{
+    const struct check_event *found = lease->ended_by;
+    if (!book->options->is_exact && found->verb == PAWLI_VERB_REAP)
+        return ms_to_us(found->u.reap.overdue_ms);
+    if (lease->expired_store_us == 0 || (!book->options->is_exact && !lease->is_expiry_known))
+        return 0;
+    return minus(lease->expired_store_us, lease->expires_us);
+}
+
+/* When it was recovered, in the history's time. In a loose history an expiry that no reap told is
+ * known from its ledger row, whose time is the store's: the next claim ties the two together. */
+static int64_t recovered_at_us(const struct check_book *book, const struct check_lease *lease)
+{
+    const struct check_event *found = lease->ended_by;
+    if (book->options->is_exact || found->verb == PAWLI_VERB_REAP)
+        return found->until_us;
+    const struct check_lease *next = check_lease_of(lease->job, lease->version + 1);
+    if (next == NULL || next->grant == NULL || next->grant->verb != PAWLI_VERB_CLAIM)
+        return CHECK_NEVER_US;
+    int64_t since_us = minus(next->grant->u.grant.claimed_us, lease->expired_store_us);
+    return minus(next->grant->until_us, since_us);
+}
+
 static void check_recovery(struct check_book *book, const struct check_lease *lease)
 {
     int64_t most_us = check_stretched(book, ms_to_us(book->options->reaper_ms));
     bool is_open = lease->end == CHECK_OPEN;
-    int64_t found_us = is_open ? book->last_at_us : lease->ended_by->until_us;
+    int64_t found_us = is_open ? book->last_at_us : recovered_at_us(book, lease);
     int64_t late_us = is_open ? minus(found_us, lease->expires_at_latest_us)
-                              : minus(lease->expired_store_us, lease->expires_us);
-    if (late_us <= most_us || (!is_open && lease->expired_store_us == 0))
+                              : overdue_us(book, lease);
+    if (late_us <= 0 || found_us == CHECK_NEVER_US)
         return;
-    int64_t from_us = minus(lease->expires_at_us, most_us);
+    int64_t from_us = book->options->is_exact ? minus(lease->expires_at_us, most_us)
+                                              : minus(minus(found_us, late_us), most_us);
     if (check_overlaps(&book->store_downs, from_us, found_us) ||
         check_overlaps(&book->reap_faults, from_us, found_us) ||
         check_overlaps(&book->jumps, earlier_of(from_us, lease->extended_at_us), found_us))
+        return;
+    book->report->slowest_us = later_of(book->report->slowest_us, late_us);
+    if (late_us <= most_us)
         return;
     if (is_open)
         check_fail_job(book, CHECK_C15, lease->job,

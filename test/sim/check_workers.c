@@ -66,7 +66,8 @@ static bool is_disturbed(const struct check_book *book, const struct check_lease
  * Whether a beat could not be confirmed in the time that it has, from `due_us` to `to_us`. It is
  * tried several times, and a try that hangs is given up after half an interval: so one message that
  * went wrong is no excuse, unless the worker learned of the lease so late that there was time for
- * one try only.
+ * one try only, or a renewal of longer leases hung already when it was claimed: that one is given
+ * up by their intervals, as late as any call.
  */
 static bool is_beat_hindered(const struct check_book *book, const struct check_lease *lease,
                              int64_t due_us, int64_t to_us)
@@ -78,7 +79,11 @@ static bool is_beat_hindered(const struct check_book *book, const struct check_l
     int64_t from_us = is_told_late ? minus(due_us, interval_us)
                                    : minus(due_us, check_stretched(book, interval_us * 5 / 8));
     size_t needed = is_told_late ? 1 : BEAT_FAULTS_MIN;
-    return count_faults(lease->holder, from_us, to_us, verbs) >= needed;
+    int64_t call_us = ms_to_us(plus(book->options->recover_ms, book->options->round_trip_ms));
+    bool was_hanging = lease->confirms <= 1 &&
+                       count_faults(lease->holder, minus(lease->sent_us, call_us), lease->sent_us,
+                                    VERBS_BEAT) > 0;
+    return was_hanging || count_faults(lease->holder, from_us, to_us, verbs) >= needed;
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -150,7 +155,11 @@ static void check_alone(struct check_book *book, const struct check_event *event
         if (other == event->lease || other->started_us == CHECK_NEVER_US ||
             other->ended_us != CHECK_NEVER_US || other->holder == NULL)
             continue;
-        bool is_ended = has_ended_before(other, event);
+        /* Expired by the store's own clock when this lease was granted, whoever noticed. */
+        const struct check_event *grant = event->lease->grant;
+        bool is_ended = has_ended_before(other, event) ||
+                        (grant != NULL && other->version < event->version &&
+                         grant->u.grant.claimed_us >= other->expires_us);
         bool is_gone = check_overlaps(&other->holder->downs, event->at_us, event->at_us) ||
                        other->is_settle_ok || other->is_release_ok;
         /* At the earliest: what is not sure to be valid is not held against anybody. */
@@ -285,7 +294,8 @@ static void sends_settle(struct check_book *book, const struct check_event *even
 static void sends_release(struct check_book *book, const struct check_event *event)
 {
     struct check_lease *lease = event->lease;
-    if (lease->started_us != CHECK_NEVER_US)
+    /* What is settled already may be found once more by asking, in an answer that is older. */
+    if (lease->started_us != CHECK_NEVER_US && !lease->is_settle_ok)
         check_fail(book, CHECK_C17, event, "%s gives back what it has started",
                    check_worker_name(event->by));
     else if (lease->confirms > 0)
@@ -304,8 +314,10 @@ static void check_beat_failed(struct check_book *book, const struct check_event 
     if (lease->confirms == 0 || lease->interval_ms == 0 || lease->is_refused ||
         are_beats_over(lease))
         return;
-    /* An answer that came in the same moment came too late: the clock is looked at first. */
-    bool is_late = lease->confirmed_us == event->at_us;
+    /* An answer that came in the same moment came too late: the clock is looked at first. So did
+     * one that came after the beat had failed, if only by a moment. */
+    int64_t failed_us = plus(lease->sent_before_us, ms_to_us(2 * lease->interval_before_ms));
+    bool is_late = lease->confirmed_us == event->at_us || lease->confirmed_us >= failed_us;
     int64_t from_us = is_late ? lease->sent_before_us : lease->sent_us;
     int64_t interval_ms = is_late ? lease->interval_before_ms : lease->interval_ms;
     int64_t risk_us = plus(from_us, check_shrunk(book, ms_to_us(2 * interval_ms)));

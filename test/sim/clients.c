@@ -73,10 +73,13 @@ static uint32_t new_job(struct sim_world *world, struct sim_producer *producer)
     if (sim_chance(dice, plan->dedupe_ppm))
         snprintf(job->dedupe_key, sizeof(job->dedupe_key), "k%d",
                  (int)sim_between(dice, 0, DEDUPE_KEYS - 1));
-    struct pawli_shard_key key = {
-        .queue = plan->queue[job->queue].name,
-        .dedupe_key = job->dedupe_key[0] != '\0' ? job->dedupe_key : NULL,
-    };
+    if (sim_chance(dice, plan->keyed_ppm)) {
+        snprintf(job->ordering_key, sizeof(job->ordering_key), "o%d",
+                 (int)sim_between(dice, 0, plan->keys_count - 1));
+        sim_tally(&world->tallies, SIM_TALLY_KEYED);
+    }
+    /* There is one shard: the id does not depend on the keys. */
+    struct pawli_shard_key key = {.queue = plan->queue[job->queue].name};
     job->id = pawli_minter_next(producer->minter, &key);
     return world->jobs_count++;
 }
@@ -257,6 +260,9 @@ static void change_queue(struct sim_world *world, enum sim_verb verb)
     call->queue = (uint32_t)sim_between(&world->dice, 0, plan->queues - 1);
     call->is_paused = !world->is_queue_paused[call->queue];
     call->lease_ms = sim_between(&world->dice, plan->lease_smallest_ms, plan->lease_largest_ms);
+    call->max_in_flight = plan->queue[call->queue].settings.max_in_flight;
+    if (call->max_in_flight > 0)
+        call->max_in_flight = sim_between(&world->dice, 0, SIM_BOUND_MAX);
     sim_net_send(world, call);
 }
 

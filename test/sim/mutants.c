@@ -58,6 +58,11 @@ static const struct mutant mutants[] = {
     [PAWLI_MUTANT_NO_CALL_BACKOFF] = {"no-call-backoff", {"Q-STORE-DOWN"}},
     [PAWLI_MUTANT_BEAT_TRIED_ONCE] = {"beat-tried-once", {"C10"}},
     [PAWLI_MUTANT_SHUTDOWN_KEEPS] = {"shutdown-keeps", {"C28"}},
+    [PAWLI_MUTANT_KEY_RETRY_OVERTAKEN] = {"key-retry-overtaken", {"C30"}},
+    [PAWLI_MUTANT_KEY_RELEASE_FORGETS] = {"key-release-forgets", {"C29", "C30"}},
+    [PAWLI_MUTANT_KEY_CLAIM_TWO] = {"key-claim-two", {"C29"}},
+    [PAWLI_MUTANT_FENCE_REUSED] = {"fence-reused", {"C31"}},
+    [PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED] = {"in-flight-uncounted", {"C32"}},
 };
 _Static_assert(sizeof(mutants) / sizeof(mutants[0]) == PAWLI_MUTANTS, "every mutant has a name");
 

@@ -87,6 +87,7 @@ struct sim_call {
     uint32_t queue;
     bool is_paused;
     int64_t lease_ms;
+    int64_t max_in_flight;
     uint32_t slot_index; /* OWN_SETTLE */
     uint32_t run;
 

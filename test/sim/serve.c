@@ -46,6 +46,29 @@ static void take_jobs(struct sim_world *world, struct sim_call *call, pawl_job *
     }
 }
 
+/* Why a claim that had room for more left jobs that are due. */
+static void count_waiting(struct sim_world *world, const struct sim_call *call)
+{
+    const struct sim_plan *plan = world->plan;
+    pawl_stats stats[SIM_QUEUES_MAX];
+    size_t count = 0;
+    pawl_err err;
+    if ((int64_t)call->items_count == call->rows_max)
+        return;
+    sim_must(pawl_queue_stats(world->raw, NULL, stats, SIM_QUEUES_MAX, &count, &err), &err,
+             "stats");
+    for (size_t i = 0; i < count; i++) {
+        uint32_t queue = queue_of(world, stats[i].queue);
+        int64_t bound = world->max_in_flight[queue];
+        if (stats[i].is_paused || stats[i].ready == stats[i].delayed)
+            continue;
+        if (bound > 0 && stats[i].in_flight >= bound)
+            sim_tally(&world->tallies, SIM_TALLY_BOUND_REACHED);
+        else if (bound == 0 && plan->keyed_ppm > 0)
+            sim_tally(&world->tallies, SIM_TALLY_KEY_WAITING);
+    }
+}
+
 static void serve_claim(struct sim_world *world, struct sim_call *call, pawl_store *store)
 {
     pawl_claim_line lines[SIM_QUEUES_MAX];
@@ -69,6 +92,7 @@ static void serve_claim(struct sim_world *world, struct sim_call *call, pawl_sto
     call->code = pawl_claim(store, &args, jobs, (size_t)call->rows_max, &count, &err);
     sim_must(call->code, &err, "claim");
     take_jobs(world, call, jobs, count);
+    count_waiting(world, call);
 }
 
 static void serve_mine(struct sim_world *world, struct sim_call *call, pawl_store *store)
@@ -191,10 +215,12 @@ static void serve_enqueue(struct sim_world *world, struct sim_call *call, pawl_s
 {
     pawl_enqueue_row rows[SIM_ROWS_MAX];
     pawl_enqueued results[SIM_ROWS_MAX];
+    struct sim_job jobs[SIM_ROWS_MAX]; /* the world's move while the store is held up */
     pawl_err err;
     bool is_any = false;
     for (size_t i = 0; i < call->items_count; i++) {
-        const struct sim_job *job = &world->jobs[call->items[i].job];
+        const struct sim_job *job = &jobs[i];
+        jobs[i] = world->jobs[call->items[i].job];
         pawl_enqueue_init(&rows[i]);
         rows[i].id = job->id;
         rows[i].queue = world->plan->queue[job->queue].name;
@@ -206,6 +232,7 @@ static void serve_enqueue(struct sim_world *world, struct sim_call *call, pawl_s
         rows[i].max_retries = job->max_retries;
         rows[i].timeout_ms = job->timeout_ms;
         rows[i].dedupe_key = job->dedupe_key[0] != '\0' ? job->dedupe_key : NULL;
+        rows[i].ordering_key = job->ordering_key;
     }
     call->code = pawl_enqueue(store, rows, call->items_count, results, &err);
     sim_must(call->code, &err, "enqueue");
@@ -271,6 +298,10 @@ static void serve_queue(struct sim_world *world, struct sim_call *call, pawl_sto
     } else {
         pawl_queue_settings settings = queue->settings;
         settings.lease_ms = call->lease_ms;
+        if (call->max_in_flight != settings.max_in_flight)
+            sim_tally(&world->tallies, SIM_TALLY_OP_BOUND_SET);
+        settings.max_in_flight = call->max_in_flight;
+        world->max_in_flight[call->queue] = call->max_in_flight;
         call->code = pawl_queue_set(store, queue->name, &settings, &err);
         sim_tally(&world->tallies, SIM_TALLY_OP_QUEUE_SET);
     }

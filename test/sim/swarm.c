@@ -28,6 +28,9 @@
 #define HASTY_PPM        150000 /* runs with execution timeouts near the way to the store */
 #define HASTY_TIMEOUT_MS 50
 
+#define ROW_OF_KEY_MAX 12     /* jobs of one key, on average */
+#define BOUND_PPM      200000 /* queues with a bound on what is in flight */
+
 const char *sim_class_name(enum sim_class class)
 {
     static const char *const names[] = {
@@ -194,6 +197,24 @@ static void draw_work(struct sim_plan *plan, struct sim_dice *dice)
         plan->temper_weights[i] = sim_flip(dice) ? 0 : (uint32_t)scaled(dice, 1, 20);
 }
 
+/* Ordering keys, and bounds on what is in flight: by dice of their own, so that what a seed was
+ * before there were any, it still is. So many keys that none has to wait for too long a row. */
+static void draw_order(struct sim_plan *plan, int favour)
+{
+    struct sim_dice dice = sim_dice_for(plan->seed, 2);
+    bool is_about_keys = favour >= PAWLI_MUTANT_KEY_RETRY_OVERTAKEN &&
+                         favour <= PAWLI_MUTANT_FENCE_REUSED;
+    bool is_about_bounds = favour == PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED;
+    if (sim_flip(&dice) || is_about_keys)
+        plan->keyed_ppm = is_about_keys ? 900000 : sim_between(&dice, 100000, 1000000);
+    int64_t keyed = plan->jobs_max * plan->keyed_ppm / 1000000 / plan->queues;
+    plan->keys_count = most(1, keyed / sim_between(&dice, 2, ROW_OF_KEY_MAX));
+    for (uint32_t i = 0; i < plan->queues; i++) {
+        if (sim_chance(&dice, BOUND_PPM) || is_about_bounds)
+            plan->queue[i].settings.max_in_flight = sim_between(&dice, 1, SIM_BOUND_MAX);
+    }
+}
+
 static void draw_trouble(struct sim_plan *plan, struct sim_dice *dice)
 {
     const bool *is_on = plan->is_on;
@@ -233,6 +254,8 @@ static uint32_t helpful(int mutant)
         return 1u << SIM_CLASS_SHUTDOWN;
     case PAWLI_MUTANT_NO_CALL_BACKOFF:
         return 1u << SIM_CLASS_STORE_DOWN;
+    case PAWLI_MUTANT_KEY_RELEASE_FORGETS:
+        return 1u << SIM_CLASS_SHUTDOWN | 1u << SIM_CLASS_PAUSE;
     case PAWLI_MUTANT_BEAT_TRIED_ONCE:
     case PAWLI_MUTANT_CLAIM_LOST_FORGOTTEN:
         return 1u << SIM_CLASS_DROP;
@@ -253,6 +276,14 @@ static void crowd_buffers(struct sim_plan *plan)
     plan->far_ppm = 100000;
 }
 
+/* Much is said late: behind its lease's deadline, and before a reaper has looked. */
+static void crowd_late_calls(struct sim_plan *plan)
+{
+    plan->far_ppm = 300000;
+    plan->stretch_ppm = 30000;
+    plan->reapers = 1;
+}
+
 void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
 {
     *plan = (struct sim_plan){.seed = seed};
@@ -269,8 +300,11 @@ void sim_swarm_draw(struct sim_plan *plan, uint64_t seed, int favour)
         draw_worker(plan, &dice, i);
     draw_work(plan, &dice);
     draw_trouble(plan, &dice);
+    draw_order(plan, favour);
     if (favour == PAWLI_MUTANT_RELEASE_STALE)
         crowd_buffers(plan);
+    if (favour == PAWLI_MUTANT_WORKER_UNCHECKED_EXPIRY)
+        crowd_late_calls(plan);
 }
 
 int64_t sim_swarm_call_ms(const struct sim_plan *plan)

@@ -13,6 +13,7 @@
 #define SIM_REAPERS_MAX   2
 #define SIM_PRODUCERS_MAX 2
 #define SIM_QUEUES_MAX    4
+#define SIM_BOUND_MAX     6 /* the largest max_in_flight that is drawn */
 
 /* Classes of trouble. */
 enum sim_class {
@@ -93,6 +94,8 @@ struct sim_plan {
     int64_t delay_max_ms; /* of delayed jobs and snoozes */
     uint32_t temper_weights[SIM_TEMPERS];
     int64_t delayed_ppm, start_by_ppm, dedupe_ppm, own_limits_ppm, old_id_ppm;
+    int64_t keyed_ppm;  /* jobs with an ordering key */
+    int64_t keys_count; /* of each queue */
 
     int64_t latency_us; /* a message takes up to so long */
     int64_t drop_ppm, far_ppm, duplicate_ppm, wake_lost_ppm, held_ppm, crash_step_ppm, stretch_ppm;

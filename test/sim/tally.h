@@ -42,12 +42,16 @@
     X(OP_DISCARD, "operator: discards")                                   \
     X(OP_QUEUE_PAUSE, "operator: queue pauses")                           \
     X(OP_QUEUE_SET, "operator: queue settings changed")                   \
+    X(OP_BOUND_SET, "operator: bounds on jobs in flight changed")         \
     X(DOWNSTREAM, "downstream pauses")                                    \
     X(SHUTDOWN, "graceful shutdowns")                                     \
     X(ABORT_ALL, "shutdowns that abort everything")                       \
     X(SETTINGS, "worker settings changed")                                \
     X(DELAYED, "jobs delayed")                                            \
     X(START_BY, "jobs with a start-by deadline")                          \
+    X(KEYED, "jobs with an ordering key")                                 \
+    X(KEY_WAITING, "claims that left jobs waiting behind their key")      \
+    X(BOUND_REACHED, "claims that a bound on jobs in flight kept small")  \
     X(DEDUPE_HIT, "enqueues refused as duplicates")                       \
     X(OLD_ID, "enqueues refused because the id has existed")              \
     X(ENQUEUE_REPEATED, "enqueues repeated after a lost reply")           \

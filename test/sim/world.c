@@ -251,6 +251,7 @@ static void set_up_queues(struct sim_world *world, bool is_end)
     for (uint32_t i = 0; i < world->plan->queues; i++) {
         const struct sim_queue_plan *queue = &world->plan->queue[i];
         sim_must(pawl_queue_set(store, queue->name, &queue->settings, &err), &err, "queue_set");
+        world->max_in_flight[i] = queue->settings.max_in_flight;
         if (is_end)
             sim_must(pawl_queue_pause(store, queue->name, false, &err), &err, "queue_pause");
     }
@@ -286,11 +287,16 @@ static bool is_drained(const struct sim_world *world)
 static int64_t drain_limit_us(const struct sim_plan *plan)
 {
     int64_t backoff_ms = 0;
+    bool is_bounded = false;
     for (uint32_t i = 0; i < plan->queues; i++) {
         if (plan->queue[i].settings.backoff_max_ms > backoff_ms)
             backoff_ms = plan->queue[i].settings.backoff_max_ms;
+        is_bounded = is_bounded || plan->queue[i].settings.max_in_flight > 0;
     }
-    return sim_ms(2 * plan->delay_max_ms + 30 * plan->lease_largest_ms + 10 * backoff_ms +
+    /* One after the other, each of them may be one that hangs, again and again. */
+    int64_t in_a_row = is_bounded || plan->keyed_ppm > 0 ? plan->jobs_max : 1;
+    return sim_ms(in_a_row *
+                      (2 * plan->delay_max_ms + 30 * plan->lease_largest_ms + 10 * backoff_ms) +
                   plan->jobs_max * plan->run_ms + 60000);
 }
 

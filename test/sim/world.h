@@ -36,6 +36,7 @@ struct sim_job {
     int64_t max_retries;
     int64_t timeout_ms;
     char dedupe_key[8];      /* empty: none */
+    char ordering_key[8];    /* likewise */
     int64_t settled_version; /* of the last settle that the store accepted */
 };
 
@@ -91,6 +92,7 @@ struct sim_world {
     struct sim_producer producers[SIM_PRODUCERS_MAX];
     struct sim_actor *operator;
     bool is_queue_paused[SIM_QUEUES_MAX];
+    int64_t max_in_flight[SIM_QUEUES_MAX]; /* in force */
     bool is_downstream_paused[SIM_WORKERS_MAX];
     int64_t store_jumped_us; /* sum of the store clock's jumps */
 

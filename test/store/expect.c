@@ -179,6 +179,9 @@ static void check_same_job(struct here here, const pawl_job *before, const pawl_
         (after->payload != NULL && after->payload_len > 0 &&
          memcmp(after->payload, before->payload, after->payload_len) != 0))
         complain(here, "the payload is another one");
+    if ((after->headers == NULL) != (before->headers == NULL) ||
+        (after->headers != NULL && strcmp(after->headers, before->headers) != 0))
+        complain(here, "the headers are others");
 }
 
 static void check_same_row(struct here here, const pawl_attempt *before, const pawl_attempt *after)
@@ -191,6 +194,7 @@ static void check_same_row(struct here here, const pawl_attempt *before, const p
     SAME(lease_version);
     SAME(started_at.us);
     SAME(finished_at.us);
+    SAME(wire_sends);
 #undef SAME
     if (strcmp(after->worker, before->worker) != 0 ||
         strcmp(after->error_code, before->error_code) != 0 ||

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "pawl/metrics.h"
 #include "pawl/pawl.h"
 #include "store/store_under_test.h"
 #include "store/suite.h"

@@ -69,6 +69,7 @@ const struct store_kind memory_kind = {
     .is_clock_turned = true,
     .is_durable = false,
     .slack_ms = 0,
+    .walk_steps = 6000,
     .make = make,
     .open = open_memory,
     .age = turn,

@@ -128,16 +128,39 @@ static int64_t timeout_of(const struct model *model, const struct model_job *job
     return 3 * lease_ms;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* The live job that holds a dedupe key of the queue, within the ordering key or none. */
 static const struct model_job *holder_of_key(const struct model *model, size_t queue,
-                                             const char *key)
+                                             const char *ordering_key, const char *key)
 {
     for (size_t i = 0; i < model->jobs_count; i++) {
         const struct model_job *job = &model->jobs[i];
         if (job->is_known && !model_is_terminal(job) && job->queue == queue &&
-            job->dedupe_key != NULL && strcmp(job->dedupe_key, key) == 0)
+            is_same_text(job->ordering_key, ordering_key) && job->dedupe_key != NULL &&
+            strcmp(job->dedupe_key, key) == 0)
             return job;
     }
     return NULL;
+}
+
+/* Whether `other` stands before the job in the order of their key. */
+static bool stands_before(const struct model_job *other, const struct model_job *job)
+{
+    return other->is_known && !model_is_terminal(other) && job->ordering_key != NULL &&
+           other->queue == job->queue && is_same_text(other->ordering_key, job->ordering_key) &&
+           other->arrival < job->arrival;
+}
+
+static bool is_behind_another(const struct model *model, const struct model_job *job)
+{
+    for (size_t i = 0; i < model->jobs_count; i++)
+        if (stands_before(&model->jobs[i], job))
+            return true;
+    return false;
 }
 
 static size_t queue_named(const struct model *model, const char *name)
@@ -175,6 +198,7 @@ static struct model_row *write_row(struct model_job *job, struct end end)
     job->claimed = job->expires = job->run_until = job->unstarted_until = never;
     job->is_started = false;
     job->is_cancel_asked = false;
+    job->fence = 0;
     return row;
 }
 
@@ -234,6 +258,14 @@ static struct model_job *slot_for(struct model *model, const pawl_id *id)
     return &model->jobs[model->jobs_count++];
 }
 
+/* The last one of its queue, and of its key. Where it stands once it has waited behind others of
+ * its key is the store's to choose. */
+static void arrive(struct model *model, struct model_job *job, enum model_place place)
+{
+    job->arrival = model->arrivals++;
+    job->place = is_behind_another(model, job) ? MODEL_ANY_PLACE : place;
+}
+
 static void begin(struct model *model, struct model_span span, const pawl_enqueue_row *row,
                   const pawl_id *id)
 {
@@ -244,6 +276,7 @@ static void begin(struct model *model, struct model_span span, const pawl_enqueu
     job->queue = queue_named(model, row->queue);
     job->priority = row->priority;
     job->dedupe_key = row->dedupe_key;
+    job->ordering_key = row->ordering_key;
     job->timeout_ms = row->timeout_ms;
     job->max_retries = row->max_retries != PAWL_DEFAULT ? row->max_retries
                                                         : settings_of(model, job)->max_retries;
@@ -251,8 +284,7 @@ static void begin(struct model *model, struct model_span span, const pawl_enqueu
     job->due = model_after(span, row->delay_ms);
     if (row->start_within_ms != PAWL_DEFAULT)
         job->start_by = model_after(span, row->start_within_ms);
-    job->place = row->delay_ms > 0 ? MODEL_TIME_HAS_COME : MODEL_ARRIVED;
-    job->arrival = model->arrivals++;
+    arrive(model, job, row->delay_ms > 0 ? MODEL_TIME_HAS_COME : MODEL_ARRIVED);
 }
 
 const char *model_enqueued(struct model *model, struct model_span span, const pawl_enqueue_row *row,
@@ -265,7 +297,7 @@ const char *model_enqueued(struct model *model, struct model_span span, const pa
     }
     const struct model_job *holder = row->dedupe_key != NULL
                                          ? holder_of_key(model, queue_named(model, row->queue),
-                                                         row->dedupe_key)
+                                                         row->ordering_key, row->dedupe_key)
                                          : NULL;
     if (holder != NULL) {
         MODEL_TRY(model_same_code(model, answer->code, PAWL_DUPLICATE));
@@ -487,15 +519,15 @@ const char *model_redriven(struct model *model, struct model_span span, const pa
         return model_same_code(model, answer->code,
                                job->state == PAWL_SUCCEEDED ? PAWL_ALREADY_SUCCEEDED
                                                             : PAWL_NOT_FAILED);
-    if (job->dedupe_key != NULL && holder_of_key(model, job->queue, job->dedupe_key) != NULL)
+    if (job->dedupe_key != NULL &&
+        holder_of_key(model, job->queue, job->ordering_key, job->dedupe_key) != NULL)
         return model_same_code(model, answer->code, PAWL_DUPLICATE);
     MODEL_TRY(model_same_code(model, answer->code, PAWL_OK));
     job->state = PAWL_READY;
     job->retries = job->lost_leases = job->lost_in_a_row = 0;
     job->due = model_after(span, 0);
     job->start_by = job->finished = never;
-    job->place = MODEL_ARRIVED;
-    job->arrival = model->arrivals++;
+    arrive(model, job, MODEL_ARRIVED);
     return model_same(model, "the redriven job's state", answer->state, PAWL_READY);
 }
 
@@ -578,7 +610,7 @@ const char *model_reaped(struct model *model, struct model_span span, size_t row
         const struct model_job *job = model_find(model, &rows[i].job);
         bool is_expiry = job != NULL && job->state == PAWL_IN_FLIGHT;
         int64_t expired_us = is_expiry ? job->expires.low_us : latest_us;
-        if (model->is_one_shard && expired_us < latest_us)
+        if (model->shards == 1 && expired_us < latest_us)
             return model_wrong(model, "recovered out of order");
         latest_us = expired_us;
         MODEL_TRY(check_reaped(model, span, &rows[i]));
@@ -599,9 +631,48 @@ const char *model_reaped(struct model *model, struct model_span span, size_t row
 
 /* ---------------------------------------------------------------- claim */
 
+/* Whether a claim may end the job on its way: poison, a cancellation, or a missed deadline. */
+static bool may_end(const struct model *model, struct model_span span, const struct model_job *job)
+{
+    if (job->state == PAWL_READY)
+        return is_set(job->start_by) && model_has_come(span, job->start_by) != MODEL_NOT_YET;
+    bool is_last = job->lost_leases + 1 >= settings_of(model, job)->max_lost_leases;
+    return model_is_leased(span, job) != MODEL_COME && (is_last || job->is_cancel_asked);
+}
+
+/* RES-7: whether the job is the first of its key. Whom the claim itself lets through, it may take.
+ */
+static enum model_when is_first_of_key(const struct model *model, struct model_span span,
+                                       const struct model_job *job)
+{
+    enum model_when first = MODEL_COME;
+    for (size_t i = 0; i < model->jobs_count; i++) {
+        if (!stands_before(&model->jobs[i], job))
+            continue;
+        if (!may_end(model, span, &model->jobs[i]))
+            return MODEL_NOT_YET;
+        first = MODEL_UNSURE;
+    }
+    return first;
+}
+
+static enum model_when is_alone_claimable(const struct model *model, struct model_span span,
+                                          const struct model_job *job);
+
 /* Whether a claim of its queue could take the job. */
 static enum model_when is_claimable(const struct model *model, struct model_span span,
                                     const struct model_job *job)
+{
+    enum model_when alone = is_alone_claimable(model, span, job);
+    if (alone == MODEL_NOT_YET)
+        return MODEL_NOT_YET;
+    enum model_when first = is_first_of_key(model, span, job);
+    return first == MODEL_COME ? alone : first;
+}
+
+/* The same, as if it had no key. */
+static enum model_when is_alone_claimable(const struct model *model, struct model_span span,
+                                          const struct model_job *job)
 {
     if (!job->is_known || model_is_terminal(job) || model->queues[job->queue].is_paused)
         return MODEL_NOT_YET;
@@ -633,6 +704,40 @@ static bool precedes(const struct model_job *a, const struct model_job *b)
     return a->place == MODEL_ARRIVED && a->arrival < b->arrival;
 }
 
+/* ---- the bound on what is in flight */
+
+static int64_t shard_of(const struct model *model, const pawl_id *id)
+{
+    return ((id->bytes[6] & 0x0f) << 8 | id->bytes[7]) % model->shards;
+}
+
+/* How many more a shard of the queue may have in flight: at least, and at most. An expired lease
+ * makes room when it is recovered, as the claim may do. */
+struct room {
+    int64_t least;
+    int64_t most;
+};
+
+static struct room room_in(const struct model *model, struct model_span span, size_t queue,
+                           int64_t shard)
+{
+    int64_t bound = model->queues[queue].settings.max_in_flight;
+    if (bound == 0)
+        return (struct room){INT64_MAX, INT64_MAX};
+    int64_t share = bound / model->shards + (shard < bound % model->shards ? 1 : 0);
+    struct room room = {share, share};
+    for (size_t i = 0; i < model->jobs_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (!job->is_known || job->state != PAWL_IN_FLIGHT || job->queue != queue ||
+            shard_of(model, &job->id) != shard)
+            continue;
+        enum model_when leased = model_is_leased(span, job);
+        room.least -= leased != MODEL_NOT_YET;
+        room.most -= leased == MODEL_COME;
+    }
+    return room;
+}
+
 /* What was claimable before one line of a claim, and what it took. */
 struct line_view {
     enum model_when claimable[MODEL_JOBS_MAX];
@@ -643,7 +748,7 @@ struct line_view {
 
 static const char *check_order(struct model *model, const struct line_view *view, size_t queue)
 {
-    if (!model->is_one_shard)
+    if (model->shards > 1)
         return NULL;
     for (size_t i = 0; i < view->taken; i++) {
         const struct model_job *taken = &model->jobs[view->order[i]];
@@ -676,6 +781,24 @@ static bool has_seen_token(struct model *model, const pawl_token *token)
     return false;
 }
 
+/* One sequence for all keys: it rises with every claim of a job that has one. Of those of one call,
+ * which are of different keys, any may have drawn first. */
+static const char *learn_fence(struct model *model, struct model_job *job, int64_t fence)
+{
+    job->fence = fence;
+    if (job->ordering_key == NULL)
+        return model_same(model, "the fence", fence, 0);
+    if (fence <= model->fence_before)
+        return model_wrong(model, "the fence is %lld, and %lld was given before", (long long)fence,
+                           (long long)model->fence_before);
+    for (size_t i = 0; i < model->jobs_count; i++) {
+        if (&model->jobs[i] != job && model->jobs[i].fence == fence)
+            return model_wrong(model, "the fence %lld was given twice", (long long)fence);
+    }
+    model->last_fence = fence > model->last_fence ? fence : model->last_fence;
+    return NULL;
+}
+
 static const char *take_over(struct model *model, struct model_span span, struct model_job *job,
                              const pawl_claim_args *args, const pawl_claim_line *line,
                              const pawl_job *told)
@@ -691,6 +814,7 @@ static const char *take_over(struct model *model, struct model_span span, struct
     job->state = PAWL_IN_FLIGHT;
     job->lease_version++;
     job->token = told->token;
+    MODEL_TRY(learn_fence(model, job, told->fence));
     (void)snprintf(job->worker, sizeof(job->worker), "%s", args->worker); /* checked names fit */
     job->claimed = model_after(span, 0);
     job->is_cancel_asked = false;
@@ -708,6 +832,24 @@ static const char *take_over(struct model *model, struct model_span span, struct
     job->is_started = false;
     MODEL_TRY(model_learn(model, "the expiry", told->expires_at, &job->expires));
     return model_learn(model, "the timeout's end", told->run_until, &job->run_until);
+}
+
+/* What is left of each shard's share. No more was taken than there was room for. */
+static const char *check_bound(struct model *model, struct model_span span,
+                               const struct line_view *view, size_t queue,
+                               struct room left[MODEL_SHARDS_MAX])
+{
+    for (int64_t shard = 0; shard < model->shards; shard++) {
+        int64_t taken = 0;
+        for (size_t i = 0; i < view->taken; i++)
+            taken += shard_of(model, &model->jobs[view->order[i]].id) == shard;
+        left[shard] = room_in(model, span, queue, shard);
+        if (taken > 0 && taken > left[shard].most)
+            return model_wrong(model, "%lld were taken, and there was room for %lld",
+                               (long long)taken, (long long)left[shard].most);
+        left[shard].least -= taken;
+    }
+    return NULL;
 }
 
 /* One line of a claim: how much of the answer is its part, and whether that is right. */
@@ -735,11 +877,14 @@ static const char *check_line(struct model *model, struct model_span span,
         (*answered)++;
     }
     MODEL_TRY(check_order(model, &view, queue));
+    struct room left[MODEL_SHARDS_MAX];
+    MODEL_TRY(check_bound(model, span, &view, queue, left));
     for (size_t i = 0; i < model->jobs_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->queue != queue || view.is_taken[i])
             continue;
-        if (view.taken < room && view.claimable[i] == MODEL_COME)
+        bool has_room = view.taken < room && left[shard_of(model, &job->id)].least > 0;
+        if (has_room && view.claimable[i] == MODEL_COME)
             return model_wrong(model, "job %zu was claimable and was not claimed", i);
         job->may_be_recovered = true; /* the next look tells */
         job->when = span;
@@ -754,6 +899,7 @@ const char *model_claimed(struct model *model, struct model_span span,
                           const struct model_claim *claim)
 {
     size_t answered = 0;
+    model->fence_before = model->last_fence;
     for (size_t i = 0; i < claim->args->lines_count; i++)
         MODEL_TRY(check_line(model, span, claim, &claim->args->lines[i], &answered));
     if (answered < claim->jobs_count)

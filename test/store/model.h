@@ -18,6 +18,7 @@
 
 #define MODEL_JOBS_MAX   24
 #define MODEL_QUEUES_MAX 4
+#define MODEL_SHARDS_MAX 8
 #define MODEL_ROWS_MAX   512  /* ledger rows of one job */
 #define MODEL_TOKENS_MAX 8192 /* tokens ever seen */
 
@@ -57,7 +58,8 @@ struct model_job {
     pawl_id id;
     size_t queue; /* an index */
     int priority;
-    const char *dedupe_key; /* NULL: none */
+    const char *dedupe_key;   /* NULL: none */
+    const char *ordering_key; /* NULL: none; within one, `arrival` is the order */
     int64_t max_retries;
     int64_t timeout_ms;     /* PAWL_DEFAULT: the queue's */
     int64_t run_timeout_ms; /* in force for its last lease */
@@ -83,6 +85,7 @@ struct model_job {
     struct model_instant unstarted_until;
     bool is_started; /* a renewal said so */
     bool is_cancel_asked;
+    int64_t fence;
 
     /* what the next look at it may find, or must */
     bool may_be_recovered; /* its lease is over, or its deadline missed */
@@ -101,13 +104,15 @@ struct model_queue {
 };
 
 struct model {
-    bool is_one_shard; /* order is checked */
-    int64_t shift_us;  /* what makes story time of the store's instants now */
+    int64_t shards;   /* with one, order is checked */
+    int64_t shift_us; /* what makes story time of the store's instants now */
     struct model_queue queues[MODEL_QUEUES_MAX];
     size_t queues_count;
     struct model_job jobs[MODEL_JOBS_MAX];
     size_t jobs_count; /* slots in use; a job keeps its slot */
     int64_t arrivals;
+    int64_t last_fence;   /* the highest that any claim was given */
+    int64_t fence_before; /* the same, before the claim that is looked at */
     pawl_token tokens[MODEL_TOKENS_MAX];
     size_t tokens_count;
     char complaint[256];

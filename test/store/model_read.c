@@ -40,6 +40,7 @@ static const char *compare_lease(struct model *model, struct model_job *job, con
     if (memcmp(&told->token, &no_token, sizeof(no_token)) != 0)
         return model_wrong(model, "a token is shown");
     MODEL_TRY(model_same(model, "is_cancel_asked", told->is_cancel_asked, job->is_cancel_asked));
+    MODEL_TRY(model_same(model, "fence", told->fence, job->fence));
     MODEL_TRY(model_learn(model, "claimed_at", told->claimed_at, &job->claimed));
     MODEL_TRY(model_learn(model, "expires_at", told->expires_at, &job->expires));
     return model_learn(model, "run_until", told->run_until, &job->run_until);
@@ -59,6 +60,10 @@ static const char *compare_job(struct model *model, struct model_job *job, const
     MODEL_TRY(model_same(model, "reason", told->reason, reason));
     if (strcmp(told->queue, model->queues[job->queue].name) != 0)
         return model_wrong(model, "the queue is %s", told->queue);
+    const char *key = job->ordering_key != NULL ? job->ordering_key : "";
+    bool may_forget = job->state == PAWL_SUCCEEDED && told->ordering_key[0] == '\0';
+    if (strcmp(told->ordering_key, key) != 0 && !may_forget)
+        return model_wrong(model, "the ordering key is %s", told->ordering_key);
     MODEL_TRY(model_learn(model, "finished_at", told->finished_at, &job->finished));
     if (job->state == PAWL_READY) {
         MODEL_TRY(model_learn(model, "due_at", told->due_at, &job->due));
@@ -148,6 +153,8 @@ const char *model_mine(struct model *model, struct model_span span, const char *
         const struct model_job *job = model_find(model, &jobs[i].id);
         if (job != NULL && memcmp(&job->token, &jobs[i].token, sizeof(job->token)) != 0)
             return model_wrong(model, "another token");
+        if (job != NULL)
+            MODEL_TRY(model_same(model, "the fence of mine", jobs[i].fence, job->fence));
     }
     return compare_set(model, &expected, jobs, jobs_count);
 }
@@ -166,7 +173,12 @@ const char *model_listed(struct model *model, const pawl_filter *filter, const p
                           strcmp(filter->queue, model->queues[job->queue].name) == 0) &&
                          (filter->reason == PAWL_REASON_NONE || filter->reason == reason) &&
                          (filter->worker == NULL || strcmp(filter->worker, job->worker) == 0);
+        const char *key = job->ordering_key != NULL ? job->ordering_key : "";
+        if (filter->ordering_key != NULL && strcmp(filter->ordering_key, key) != 0)
+            is_wanted = false;
         expected.belongs[i] = is_wanted ? MODEL_COME : MODEL_NOT_YET;
+        if (is_wanted && filter->ordering_key != NULL && job->state == PAWL_SUCCEEDED)
+            expected.belongs[i] = MODEL_UNSURE; /* its key may be forgotten */
     }
     return compare_set(model, &expected, jobs, jobs_count);
 }

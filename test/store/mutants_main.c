@@ -37,6 +37,11 @@ static const struct {
     {PAWLI_MUTANT_RELEASE_COUNTS_LOST, "release counts as lost"},
     {PAWLI_MUTANT_SETTLE_REPLAY_AGAIN, "repeated settle writes again"},
     {PAWLI_MUTANT_TERMINAL_CLAIMABLE, "a succeeded job comes back"},
+    {PAWLI_MUTANT_KEY_RETRY_OVERTAKEN, "a retry is overtaken within its key"},
+    {PAWLI_MUTANT_KEY_RELEASE_FORGETS, "a release lets go of the key"},
+    {PAWLI_MUTANT_KEY_CLAIM_TWO, "a claim takes two of one key"},
+    {PAWLI_MUTANT_FENCE_REUSED, "a fence is used twice"},
+    {PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED, "what is in flight is not counted"},
 };
 
 #define MUTANTS_COUNT (sizeof(mutants) / sizeof(mutants[0]))

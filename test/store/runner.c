@@ -17,10 +17,13 @@
 #define NAME_MAX_BYTES 160
 
 static const struct suite_group *const groups[] = {
-    &suite_enqueue, &suite_claim,  &suite_order,   &suite_delay,   &suite_dedupe, &suite_fence,
-    &suite_renew,   &suite_settle, &suite_replay,  &suite_release, &suite_reap,   &suite_lost,
-    &suite_cancel,  &suite_dead,   &suite_ledger,  &suite_list,    &suite_view,   &suite_queue,
-    &suite_prune,   &suite_refuse, &suite_handles, &suite_batch,   &suite_fault,  &suite_walk,
+    &suite_enqueue,   &suite_claim,   &suite_order,    &suite_delay,   &suite_dedupe,
+    &suite_fence,     &suite_renew,   &suite_settle,   &suite_replay,  &suite_release,
+    &suite_reap,      &suite_lost,    &suite_cancel,   &suite_dead,    &suite_ledger,
+    &suite_list,      &suite_view,    &suite_queue,    &suite_prune,   &suite_refuse,
+    &suite_handles,   &suite_batch,   &suite_fault,    &suite_keys,    &suite_key_view,
+    &suite_in_flight, &suite_headers, &suite_endpoint, &suite_publish, &suite_event,
+    &suite_once,      &suite_recent,  &suite_walk,
 };
 
 /* One run of one case. */
@@ -60,6 +63,8 @@ static const char *lacks(const struct store_kind *kind, const struct suite_case 
         return "an exact clock";
     if ((subject->needs & DURABLE) != 0 && !kind->is_durable)
         return "durability";
+    if ((subject->needs & ENDPOINTS) != 0 && kind->has_no_endpoints)
+        return "endpoints";
     return NULL;
 }
 
@@ -73,13 +78,13 @@ static size_t cases_total(void)
 
 /* Plan one round; gives the number of performances planned so far. */
 static size_t plan_round(struct performance *plan, size_t planned, const struct store_kind *kind,
-                         int64_t shards)
+                         int64_t shards, unsigned wanted)
 {
     unsigned unwanted = shards == 1 ? MANY_SHARDS : ONE_SHARD;
     for (size_t i = 0; i < COUNT_OF(groups); i++) {
         for (size_t j = 0; j < groups[i]->cases_count; j++) {
             const struct suite_case *subject = &groups[i]->cases[j];
-            if ((subject->needs & unwanted) != 0)
+            if ((subject->needs & unwanted) != 0 || (subject->needs & wanted) != wanted)
                 continue;
             /* Not cmocka's skip(): it prints "not ok", which readers of TAP count as a failure. */
             const char *lacking = lacks(kind, subject);
@@ -111,9 +116,10 @@ int suite_run(const struct store_kind *kind, const struct suite_choice *choice)
         free(tests);
         return 1;
     }
-    size_t planned = plan_round(plan, 0, kind, 1);
+    unsigned wanted = choice->is_exact_only ? EXACT_CLOCK : 0;
+    size_t planned = plan_round(plan, 0, kind, 1, wanted);
     if (!choice->is_one_shard_only)
-        planned = plan_round(plan, planned, kind, MANY);
+        planned = plan_round(plan, planned, kind, MANY, wanted);
     for (size_t i = 0; i < planned; i++) {
         tests[i] = (struct CMUnitTest){.name = plan[i].name,
                                        .test_func = play,

@@ -383,10 +383,12 @@ static void drop(struct place *place)
 
 const struct store_kind served_kind = {
     .name = "served",
+    .has_no_endpoints = true,
     .has_exact_clock = false,
     .is_clock_turned = false,
     .is_durable = true, /* the jobs outlive every handle, as they would on a server */
     .slack_ms = 500,
+    .walk_steps = 6000,
     .make = make,
     .open = open_served,
     .age = shift_back,

@@ -27,8 +27,12 @@ struct store_kind {
     bool is_clock_turned;
     /* Jobs outlive the process that wrote them: Q-DURABLE. */
     bool is_durable;
+    /* It is a wrapper that has no endpoints. */
+    bool has_no_endpoints;
     /* How much real time may pass between two calls of a case; 0 where the clock is exact. */
     int64_t slack_ms;
+    /* How far a random walk goes; with many shards half as far. */
+    int walk_steps;
 
     /* A fresh and empty store; NULL where it could not be made. */
     struct place *(*make)(int64_t shards);

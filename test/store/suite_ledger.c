@@ -40,6 +40,7 @@ static void expect_same_row(const pawl_attempt *a, const pawl_attempt *b)
     expect_number(a->finished_at.us, b->finished_at.us);
     assert_string_equal(a->error_code, b->error_code);
     assert_string_equal(a->error_text, b->error_text);
+    expect_number(a->wire_sends, b->wire_sends);
 }
 
 /* OL-APPEND-ONLY: `later` is `earlier` and `more` rows */

@@ -97,7 +97,7 @@ static void a_list_shows_no_secret(struct stage *s)
     struct batch all = list(s, NULL);
     expect_number(all.count, 5);
     for (size_t i = 0; i < all.count; i++) {
-        expect_true(all.jobs[i]->payload == NULL);
+        expect_true(all.jobs[i]->payload == NULL && all.jobs[i]->headers == NULL);
         assert_memory_equal(&all.jobs[i]->token, &no_token, sizeof(no_token));
     }
     const pawl_job *running = look(s, cast.running);

@@ -61,6 +61,25 @@ static void a_batch_is_queued_in_its_order(struct stage *s)
     expect_batch(batch, rows[0].id, rows[1].id, rows[2].id, rows[3].id);
 }
 
+/* Q-FIFO: also where the first row is refused, and a later one has its dedupe key instead */
+static void a_batch_keeps_its_order_behind_a_refused_row(struct stage *s)
+{
+    pawl_enqueue_row rows[3] = {row_for("mail"), row_for("mail"), row_for("mail")};
+    pawl_enqueued results[3];
+    pawl_err err;
+    rows[0].dedupe_key = rows[1].dedupe_key = "k";
+    for (size_t i = 0; i < 3; i++)
+        rows[i].id = new_id(s, &rows[i]);
+    put_row(s, &rows[0]);
+    expect_code(succeed(s, take(s, "mail", "w1")).code, PAWL_OK);
+    expect_code(pawl_enqueue(s->store, rows, 3, results, &err), PAWL_OK);
+    expect_code(results[0].code, PAWL_EXISTS);
+    expect_code(results[1].code, PAWL_OK);
+    expect_code(results[2].code, PAWL_OK);
+    struct batch batch = take_up_to(s, "mail", "w1", 10);
+    expect_batch(batch, rows[1].id, rows[2].id);
+}
+
 /* Q-FIFO: 0 is the most urgent, 9 the least */
 static void urgent_jobs_come_first(struct stage *s)
 {
@@ -161,6 +180,34 @@ static void who_came_back_goes_before_whose_time_has_come(struct stage *s)
     expect_batch(batch, back, delayed, arrived);
 }
 
+/* RES-4: what the claim itself recovers comes back by that, behind what had come back before. */
+static void who_is_recovered_by_the_claim_goes_before_whose_time_has_come(struct stage *s)
+{
+    pawl_id lost = put(s, "mail");
+    pawl_id back = put(s, "mail");
+    pawl_id delayed = put_after(s, 10 * SECOND);
+    (void)take(s, "mail", "w1");
+    expect_code(release(s, take(s, "mail", "w1")), PAWL_OK);
+    age(s, LEASE + SECOND);
+    pawl_id arrived = put(s, "mail");
+    struct batch batch = take_up_to(s, "mail", "w2", 10);
+    expect_batch(batch, back, lost, delayed, arrived);
+}
+
+static void all_that_a_claim_recovers_keeps_the_order_of_its_expiry(struct stage *s)
+{
+    pawl_id first = put(s, "mail");
+    pawl_id second = put(s, "mail");
+    pawl_id delayed = put_after(s, 10 * SECOND);
+    (void)take(s, "mail", "w1");
+    age(s, SECOND);
+    (void)take(s, "mail", "w1");
+    age(s, LEASE + SECOND);
+    pawl_id arrived = put(s, "mail");
+    struct batch batch = take_up_to(s, "mail", "w2", 10);
+    expect_batch(batch, first, second, delayed, arrived);
+}
+
 /* Whoever came back does not overtake what is more urgent. */
 static void priority_goes_before_coming_back(struct stage *s)
 {
@@ -200,6 +247,7 @@ static const struct suite_case cases[] = {
     CASE_ON(ONE_SHARD, first_in_is_first_out),
     CASE_ON(ONE_SHARD, arrival_counts_and_not_the_id),
     CASE_ON(ONE_SHARD, a_batch_is_queued_in_its_order),
+    CASE_ON(ONE_SHARD, a_batch_keeps_its_order_behind_a_refused_row),
     CASE_ON(ONE_SHARD, urgent_jobs_come_first),
     CASE_ON(ONE_SHARD, every_priority_has_its_place),
     CASE_ON(ONE_SHARD, a_released_job_goes_before_arrivals),
@@ -209,6 +257,8 @@ static const struct suite_case cases[] = {
     CASE_ON(ONE_SHARD, a_retried_job_whose_time_has_come_goes_before_arrivals),
     CASE_ON(ONE_SHARD, delayed_jobs_come_in_the_order_of_their_time),
     CASE_ON(ONE_SHARD, who_came_back_goes_before_whose_time_has_come),
+    CASE_ON(ONE_SHARD, who_is_recovered_by_the_claim_goes_before_whose_time_has_come),
+    CASE_ON(ONE_SHARD, all_that_a_claim_recovers_keeps_the_order_of_its_expiry),
     CASE_ON(ONE_SHARD, priority_goes_before_coming_back),
     CASE_ON(ONE_SHARD, a_redriven_job_queues_up_behind),
     CASE_ON(ONE_SHARD, what_a_claim_left_keeps_its_order),

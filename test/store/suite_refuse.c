@@ -59,6 +59,9 @@ static void enqueue_refuses_bad_rows(struct stage *s)
     REFUSED(dedupe_key, "tab\t");
     REFUSED(dedupe_key, "latin-1 \xe4");
     REFUSED(dedupe_key, "overlong \xc0\xaf");
+    REFUSED(ordering_key, over_long(s, PAWL_ORDERING_KEY_MAX));
+    REFUSED(ordering_key, "tab\t");
+    REFUSED(ordering_key, "latin-1 \xe4");
     REFUSED(payload, NULL); /* with a length of 4 */
     REFUSED(payload_len, PAWL_PAYLOAD_MAX + 1);
 #undef REFUSED
@@ -165,6 +168,8 @@ static void settle_refuses_bad_arguments(struct stage *s)
     REFUSED(error_code, "new\nline");
     REFUSED(error_code, "cut \xe2\x82");
     REFUSED(error_text, "escape \x1b[2J");
+    REFUSED(wire_sends, -2);
+    REFUSED(wire_sends, PAWL_SENDS_MAX + 1);
     REFUSED(error_text, "surrogate \xed\xa0\x80");
 #undef REFUSED
     row = settle_row_for(job, PAWL_SNOOZE);
@@ -225,6 +230,7 @@ static void reading_refuses_bad_arguments(struct stage *s)
     expect_invalid("rows_max", pawl_leases(s->store, NULL, NULL, &lease, 0, &count, &err));
     expect_invalid("rows_max", pawl_workers(s->store, NULL, &worker, 0, &count, &err));
     expect_invalid("rows_max", pawl_queue_stats(s->store, NULL, &stats, 0, &count, &err));
+    expect_invalid("rows_max", pawl_queue_depths(s->store, NULL, &stats, 0, &count, &err));
     expect_invalid("queue", pawl_queue_get(s->store, "", &settings, &err));
     expect_invalid("worker", pawl_mine(s->store, "", NULL, &job, 1, &count, &err));
     expect_invalid("jobs_max", pawl_mine(s->store, "w", NULL, &job, 0, &count, &err));

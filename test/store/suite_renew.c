@@ -287,6 +287,49 @@ static void a_batch_renews_each_on_its_own(struct stage *s)
     }
 }
 
+/* Q-EXTEND, Q-STALE: in the order of the rows; the later lease stays, the deadline only moves on */
+static void a_lease_named_more_than_once_is_renewed_row_by_row(struct stage *s)
+{
+    static const int64_t leases[] = {40 * SECOND, 60 * SECOND, 50 * SECOND, 40 * SECOND};
+    static const int64_t ends[] = {40 * SECOND, 60 * SECOND, 0, 60 * SECOND};
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    pawl_renew_row rows[4];
+    pawl_renewed renewed[4];
+    for (size_t i = 0; i < 4; i++)
+        rows[i] = (pawl_renew_row){.lease = lease_of(job), .lease_ms = leases[i]};
+    rows[2].lease.token.bytes[0] ^= 1; /* somebody else's */
+    pawl_err err;
+    expect_code(pawl_renew(s->store, "w1", rows, 4, renewed, &err), PAWL_OK);
+    for (size_t i = 0; i < 4; i++) {
+        expect_code(renewed[i].code, i == 2 ? PAWL_STALE : PAWL_OK);
+        if (i == 2)
+            continue;
+        expect_near(s, renewed[i].expires_at, ends[i]);
+        expect_number(renewed[i].lease_ms, leases[i]);
+    }
+    expect_near(s, look(s, id)->expires_at, 60 * SECOND);
+    expect_number(look(s, id)->lease_ms, 40 * SECOND);
+}
+
+/* RES-6: likewise */
+static void what_a_row_has_started_a_later_one_does_not_undo(struct stage *s)
+{
+    pawl_id id = put(s, "mail");
+    const pawl_job *job = take(s, "mail", "w1");
+    age(s, 10 * SECOND);
+    pawl_renew_row rows[3];
+    pawl_renewed renewed[3];
+    for (size_t i = 0; i < 3; i++)
+        rows[i] = (pawl_renew_row){
+            .lease = lease_of(job), .lease_ms = PAWL_DEFAULT, .is_unstarted = i != 0};
+    pawl_err err;
+    expect_code(pawl_renew(s->store, "w1", rows, 3, renewed, &err), PAWL_OK);
+    for (size_t i = 0; i < 3; i++)
+        expect_code(renewed[i].code, PAWL_OK);
+    expect_near(s, look(s, id)->run_until, 3 * LEASE - 10 * SECOND); /* since the claim */
+}
+
 static const struct suite_case cases[] = {
     CASE(a_renewal_extends_the_lease),
     CASE(a_renewal_may_name_its_lease),
@@ -305,6 +348,8 @@ static const struct suite_case cases[] = {
     CASE(the_timeout_goes_by_the_lease_granted),
     CASE(each_claim_has_a_timeout_of_its_own),
     CASE(a_batch_renews_each_on_its_own),
+    CASE(a_lease_named_more_than_once_is_renewed_row_by_row),
+    CASE(what_a_row_has_started_a_later_one_does_not_undo),
 };
 
 SUITE_GROUP(renew);

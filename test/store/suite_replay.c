@@ -247,6 +247,31 @@ static void the_same_settle_twice_in_a_batch_is_done_once(struct stage *s)
     expect_number(look(s, id)->retries, 1);
 }
 
+/* Q-STALE, RULE-020-003: each row of a job is judged by its own token, whichever comes first */
+static void of_two_rows_of_one_job_only_the_holder_s_is_accepted(struct stage *s)
+{
+    for (size_t wrong = 0; wrong < 3; wrong++) {
+        pawl_id other = put(s, "mail");
+        pawl_id id = put(s, "mail");
+        const pawl_job *job = take(s, "mail", "w1");
+        expect_id(job->id, other);
+        pawl_settle_row rows[4] = {settle_row_for(job, PAWL_SUCCEED)};
+        job = take(s, "mail", "w1");
+        expect_id(job->id, id);
+        for (size_t i = 0; i < 3; i++)
+            rows[i + 1] = settle_row_for(job, PAWL_SUCCEED);
+        rows[wrong + 1].lease.token.bytes[15] ^= 1;
+        pawl_settled settled[4];
+        pawl_err err;
+        expect_code(pawl_settle(s->store, "w1", rows, 4, settled, &err), PAWL_OK);
+        expect_code(settled[0].code, PAWL_OK);
+        for (size_t i = 0; i < 3; i++)
+            expect_code(settled[i + 1].code, i == wrong ? PAWL_STALE : PAWL_OK);
+        expect_ledger(s, id, "DISPATCHED");
+        expect_ledger(s, other, "DISPATCHED");
+    }
+}
+
 static const struct suite_case cases[] = {
     CASE(the_same_settle_again_is_ok),
     CASE(another_settle_afterwards_is_stale),
@@ -262,6 +287,7 @@ static const struct suite_case cases[] = {
     CASE(a_repeat_after_a_cancelled_release_needs_its_token),
     CASE(after_prune_a_repeat_finds_nothing),
     CASE(the_same_settle_twice_in_a_batch_is_done_once),
+    CASE_ON(ONE_SHARD, of_two_rows_of_one_job_only_the_holder_s_is_accepted),
 };
 
 SUITE_GROUP(replay);

@@ -327,6 +327,60 @@ static void errors_may_be_in_any_script(struct stage *s)
     assert_string_equal(rows[0].error_text, text);
 }
 
+/* How often a request left the machine is on record as it was said, of each end; where nobody has
+ * said, it is unknown, not 0: so of a lease that expired. */
+static void sends_are_on_record(struct stage *s)
+{
+    static const pawl_settle_action actions[] = {PAWL_RETRY, PAWL_SNOOZE, PAWL_RETRY, PAWL_SUCCEED};
+    static const int64_t sends[] = {0, PAWL_SENDS_MAX, PAWL_SENDS_UNKNOWN, 2};
+    pawl_id id = put(s, "mail");
+    for (size_t i = 0; i < COUNT_OF(actions); i++) {
+        pawl_settle_row row = settle_row_for(take(s, "mail", "w1"), actions[i]);
+        row.delay_ms = 0;
+        row.wire_sends = sends[i];
+        expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
+        row.wire_sends = 7; /* its repeat changes nothing: Q-STALE */
+        expect_code(settle_row(s, "w1", &row).code, PAWL_OK);
+    }
+    size_t count = 0;
+    const pawl_attempt *rows = ledger(s, id, &count);
+    expect_number(count, COUNT_OF(actions));
+    for (size_t i = 0; i < count; i++)
+        expect_number(rows[i].wire_sends, sends[i]);
+
+    id = put(s, "mail");
+    (void)take(s, "mail", "w1");
+    age(s, 3600 * SECOND);
+    (void)reap_one(s);
+    rows = ledger(s, id, &count);
+    expect_number(count, 1);
+    expect_number(rows[0].wire_sends, PAWL_SENDS_UNKNOWN);
+}
+
+/* In one call each row has its own, whatever the others have. */
+static void sends_of_a_batch_are_each_its_own(struct stage *s)
+{
+    static const int64_t sends[] = {1, 1, 2, PAWL_SENDS_UNKNOWN, 0, 1};
+    pawl_id ids[COUNT_OF(sends)];
+    pawl_settle_row rows[COUNT_OF(sends)];
+    pawl_settled results[COUNT_OF(sends)];
+    for (size_t usual = 0; usual < 2; usual++) {
+        for (size_t i = 0; i < COUNT_OF(sends); i++) {
+            ids[i] = put(s, "mail");
+            rows[i] = settle_row_for(take(s, "mail", "w1"), PAWL_SUCCEED);
+            rows[i].wire_sends = usual == 0 ? sends[i] : 1;
+        }
+        expect_code(pawl_settle(s->store, "w1", rows, COUNT_OF(rows), results, NULL), PAWL_OK);
+        for (size_t i = 0; i < COUNT_OF(sends); i++) {
+            size_t count = 0;
+            expect_code(results[i].code, PAWL_OK);
+            const pawl_attempt *row = ledger(s, ids[i], &count);
+            expect_number(count, 1);
+            expect_number(row->wire_sends, usual == 0 ? sends[i] : 1);
+        }
+    }
+}
+
 /* RES-12: snooze is RETRYABLE, reason snooze, and uses no retry, however often */
 static void a_snooze_uses_no_retry(struct stage *s)
 {
@@ -429,6 +483,8 @@ static const struct suite_case cases[] = {
     CASE(failing_may_name_a_cancellation),
     CASE(failing_cannot_make_up_a_cancellation),
     CASE(errors_may_be_in_any_script),
+    CASE(sends_are_on_record),
+    CASE(sends_of_a_batch_are_each_its_own),
     CASE(a_snooze_uses_no_retry),
     CASE(a_shutdown_is_a_snooze_by_another_name),
     CASE(the_row_carries_the_error),

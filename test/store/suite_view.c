@@ -94,7 +94,11 @@ static void leases_are_filtered_and_paged(struct stage *s)
 
 static void say_seen(struct stage *s, const char *name, pawl_worker_kind kind)
 {
-    pawl_worker_seen seen = {.name = name, .kind = kind, .host = "host-1", .version = "1.2.3"};
+    pawl_worker_seen seen = {.name = name,
+                             .kind = kind,
+                             .host = "host-1",
+                             .version = "1.2.3",
+                             .queues = kind == PAWL_KIND_WORKER ? "mail print" : NULL};
     pawl_err err;
     expect_code(pawl_worker_seen_now(s->store, &seen, &err), PAWL_OK);
 }
@@ -131,6 +135,7 @@ static void a_worker_shows_itself_and_goes(struct stage *s)
     assert_string_equal(page.rows[0].name, "w1");
     assert_string_equal(page.rows[0].host, "host-1");
     assert_string_equal(page.rows[0].version, "1.2.3");
+    assert_string_equal(page.rows[0].queues, "mail print");
     expect_number(page.rows[0].kind, PAWL_KIND_WORKER);
     expect_near(s, page.rows[0].since, -(MINUTE + 10 * SECOND));
     expect_near(s, page.rows[0].last_seen, -10 * SECOND);
@@ -259,6 +264,19 @@ static void the_oldest_due_job_is_told(struct stage *s)
     expect_number(stats_of(s, "mail").oldest_due_ms, 0);
 }
 
+/* One that waits for its key is due all the same: who watches must see that a key is stuck. */
+static void the_oldest_due_job_may_wait_for_its_key(struct stage *s)
+{
+    pawl_enqueue_row row = row_for("mail");
+    row.ordering_key = "k";
+    (void)put_row(s, &row);
+    (void)put_row(s, &row);
+    (void)take(s, "mail", "w1");
+    age(s, 5 * SECOND);
+    expect_oldest(s, 5 * SECOND);
+    expect_number(stats_of(s, "mail").ready, 1);
+}
+
 static void what_is_pruned_is_not_counted(struct stage *s)
 {
     (void)put_succeeded(s, "mail");
@@ -293,13 +311,66 @@ static void queues_come_by_name_in_pages(struct stage *s)
     expect_number(count, 0);
 }
 
+/* Depths count what is live, of one queue or of all, and nothing of what has ended. */
+static void depths_leave_out_what_has_ended(struct stage *s)
+{
+    (void)put_succeeded(s, "b");
+    put(s, "b");
+    put(s, "d");
+    put(s, "d");
+    pawl_enqueue_row row = row_for("d");
+    row.delay_ms = HOUR;
+    put_row(s, &row);
+    (void)take_up_to(s, "d", "w1", 1);
+    pawl_stats rows[ROWS_MAX];
+    size_t count = 0;
+    pawl_err err;
+    pawl_depth_args args = {.queue = "d"};
+    age(s, 1000);
+    expect_code(pawl_queue_depths(s->store, &args, rows, 1, &count, &err), PAWL_OK);
+    expect_number(count, 1);
+    assert_string_equal(rows[0].queue, "d");
+    expect_number(rows[0].ready, 2);
+    expect_number(rows[0].delayed, 1);
+    expect_number(rows[0].in_flight, 1);
+    expect_number(rows[0].expired, 0);
+    assert_true(rows[0].oldest_due_ms >= 1000);
+    age(s, MINUTE);
+    expect_code(pawl_queue_depths(s->store, &args, rows, ROWS_MAX, &count, &err), PAWL_OK);
+    expect_number(rows[0].expired, 1);
+    args.queue = "unknown";
+    expect_code(pawl_queue_depths(s->store, &args, rows, 1, &count, &err), PAWL_OK);
+    expect_number(count, 1);
+    assert_string_equal(rows[0].queue, "unknown");
+    expect_number(rows[0].ready + rows[0].in_flight + rows[0].oldest_due_ms, 0);
+    expect_code(pawl_queue_depths(s->store, NULL, rows, 1, &count, &err), PAWL_OK);
+    expect_number(count, 1);
+    assert_string_equal(rows[0].queue, "b");
+    expect_number(rows[0].ready, 1);
+    expect_number(rows[0].succeeded, 0); /* there is one, which is not looked at */
+    args = (pawl_depth_args){.after = "b"};
+    expect_code(pawl_queue_depths(s->store, &args, rows, ROWS_MAX, &count, &err), PAWL_OK);
+    expect_number(count, 1);
+    assert_string_equal(rows[0].queue, "d");
+    args = (pawl_depth_args){.after = "d"};
+    expect_code(pawl_queue_depths(s->store, &args, rows, ROWS_MAX, &count, &err), PAWL_OK);
+    expect_number(count, 0);
+}
+
 static const struct suite_case cases[] = {
-    CASE(a_lease_tells_who_holds_what),    CASE(an_expired_lease_is_told_as_such),
-    CASE(leases_are_filtered_and_paged),   CASE(a_worker_shows_itself_and_goes),
-    CASE(a_worker_long_gone_is_forgotten), CASE(a_worker_is_told_with_its_leases),
-    CASE(workers_come_by_name_in_pages),   CASE(a_queue_is_counted_by_state),
-    CASE(the_oldest_due_job_is_told),      CASE(what_is_pruned_is_not_counted),
+    CASE(a_lease_tells_who_holds_what),
+    CASE(an_expired_lease_is_told_as_such),
+    CASE(leases_are_filtered_and_paged),
+    CASE(a_worker_shows_itself_and_goes),
+    CASE(a_worker_long_gone_is_forgotten),
+    CASE(a_worker_is_told_with_its_leases),
+    CASE(workers_come_by_name_in_pages),
+    CASE(a_queue_is_counted_by_state),
+    CASE(the_oldest_due_job_is_told),
+    CASE(what_is_pruned_is_not_counted),
+    CASE(the_oldest_due_job_may_wait_for_its_key),
     CASE(queues_come_by_name_in_pages),
+    CASE(depths_leave_out_what_has_ended),
 };
 
 SUITE_GROUP(view);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS      3000
 #define SLOTS      16 /* ids that the walk uses: few, so that calls meet */
 #define HAND       48 /* leases that it remembers, most of them long stale */
 #define BATCH      4
@@ -25,6 +24,7 @@
 static const char *const queues[] = {"mail", "print"};
 static const char *const workers[] = {"w1", "w2", "w3"};
 static const char *const keys[] = {NULL, NULL, "k1", "k2"};
+static const char *const ordering_keys[] = {NULL, "o1", "o1", "o2"};
 
 struct grip {
     const char *worker;
@@ -116,6 +116,7 @@ static void walk_enqueue(struct walk *w)
     size_t slot = below(w, SLOTS);
     pawl_enqueue_row row = row_for(queues[slot % COUNT_OF(queues)]);
     row.dedupe_key = keys[slot / COUNT_OF(queues) % COUNT_OF(keys)];
+    row.ordering_key = ordering_keys[slot / 4 % COUNT_OF(ordering_keys)];
     if (pawl_id_is_nil(&w->ids[slot]))
         w->ids[slot] = new_id(w->s, &row);
     row.id = w->ids[slot];
@@ -319,6 +320,15 @@ static void walk_pause(struct walk *w)
     w->model->queues[queue].is_paused = is_paused;
 }
 
+/* A bound on what is in flight, or none. */
+static void walk_bound(struct walk *w)
+{
+    size_t queue = below(w, COUNT_OF(queues));
+    pawl_queue_settings *settings = &w->model->queues[queue].settings;
+    settings->max_in_flight = one_in(w, 3) ? 0 : w->s->shards + (int64_t)below(w, 3);
+    set_settings(w->s, queues[queue], settings);
+}
+
 static void walk_prune(struct walk *w)
 {
     size_t count = 0;
@@ -378,6 +388,8 @@ static void read_list(struct walk *w)
                           .states = (unsigned)below(w, 16),
                           .reason = one_in(w, 3) ? (pawl_reason)below(w, 11) : PAWL_REASON_NONE,
                           .worker = one_in(w, 5) ? workers[below(w, 3)] : NULL};
+    if (filter.queue != NULL && one_in(w, 2))
+        filter.ordering_key = ordering_keys[1 + below(w, 3)];
     pawl_job jobs[SLOTS + 1] = {0};
     size_t count = 0;
     pawl_err err;
@@ -446,7 +458,7 @@ static const struct {
     {"enqueue", walk_enqueue, 16}, {"claim", walk_claim, 20},    {"renew", walk_renew, 12},
     {"settle", walk_settle, 18},   {"release", walk_release, 5}, {"reap", walk_reap, 6},
     {"operate", walk_operate, 10}, {"pause", walk_pause, 2},     {"prune", walk_prune, 2},
-    {"age", walk_age, 14},         {"read", walk_read, 8},
+    {"age", walk_age, 14},         {"read", walk_read, 8},       {"bound", walk_bound, 3},
 };
 
 static void take_step(struct walk *w)
@@ -489,10 +501,12 @@ static void walk_from(struct stage *s, uint64_t seed)
     w->seeded.state = seed;
     w->random = pawli_seeded_as_random(&w->seeded);
     w->model = stage_memory(s, sizeof(*w->model));
-    w->model->is_one_shard = s->shards == 1;
+    w->model->shards = s->shards;
     w->verb = "set-up";
     set_up_queues(w);
-    for (w->step = 1; w->step <= STEPS; w->step++) {
+    int last = s->kind->walk_steps / (s->shards > 1 ? 2 : 1);
+    expect_true(last > 0);
+    for (w->step = 1; w->step <= last; w->step++) {
         take_step(w);
         if (w->step % 10 == 0)
             look_at_all(w);

@@ -41,6 +41,8 @@ struct entry {
 struct fault_store {
     struct pawl_store head;
     pawl_store *inner;
+    enum fault_kind (*pass)(void *user, enum fault_verb verb); /* NULL: none */
+    void *pass_user;
     int64_t asked[FAULT_VERBS + 1]; /* the last one counts them all */
     int64_t executed[FAULT_VERBS + 1];
     struct entry script[FAULT_SCRIPT_MAX];
@@ -254,6 +256,11 @@ static pawl_code play(pawl_store *head, const struct call *call, pawl_err *err)
 {
     struct fault_store *store = fault_store_of(head);
     struct fault fault = next_fault(store, call->verb);
+    if (store->pass != NULL) {
+        enum fault_kind kind = store->pass(store->pass_user, call->verb);
+        if (kind != FAULT_NONE)
+            fault.kind = kind;
+    }
     if (fault.before_request != NULL)
         fault.before_request(fault.user);
     if (fault.kind == FAULT_DOWN)
@@ -539,6 +546,11 @@ static pawl_code fault_wait(pawl_store *store, int64_t timeout_ms, bool *ret_hin
     return play(store, &call, err);
 }
 
+static void fault_limit(pawl_store *store, int64_t call_timeout_ms)
+{
+    pawl_store_limit(fault_store_of(store)->inner, call_timeout_ms);
+}
+
 static void fault_wake(pawl_store *store)
 {
     pawl_wake(fault_store_of(store)->inner); /* from any thread: it touches nothing of the script */
@@ -581,6 +593,7 @@ static const struct pawli_store_ops fault_ops = {
     .now = fault_now,
     .wait = fault_wait,
     .wake = fault_wake,
+    .limit = fault_limit,
 };
 
 /* ---------------------------------------------------------------- the script */
@@ -624,4 +637,11 @@ int64_t fault_store_asked(const pawl_store *head, enum fault_verb verb)
 int64_t fault_store_executed(const pawl_store *head, enum fault_verb verb)
 {
     return ((const struct fault_store *)head)->executed[verb];
+}
+
+void fault_store_on_pass(pawl_store *store,
+                         enum fault_kind (*pass)(void *user, enum fault_verb verb), void *user)
+{
+    fault_store_of(store)->pass = pass;
+    fault_store_of(store)->pass_user = user;
 }

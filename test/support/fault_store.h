@@ -80,6 +80,13 @@ PAWL_MUST_USE pawl_code fault_store_add(pawl_store *store, const struct fault *f
 /* Entries that have not been used yet: 0 proves that the script was played to its end. */
 size_t fault_store_left(const pawl_store *store);
 
+/*
+ * Ask this before every call what is to become of it: FAULT_NONE leaves it to the script. It may
+ * block, as a store that hangs does. See fault_gate.h. Before the store is used.
+ */
+void fault_store_on_pass(pawl_store *store,
+                         enum fault_kind (*pass)(void *user, enum fault_verb verb), void *user);
+
 /* How many calls of a verb the caller made, and how many of them the inner store executed. */
 int64_t fault_store_asked(const pawl_store *store, enum fault_verb verb);
 int64_t fault_store_executed(const pawl_store *store, enum fault_verb verb);

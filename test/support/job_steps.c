@@ -153,7 +153,7 @@ void assert_no_lease(const struct pawli_job *job)
     assert_memory_equal(job->worker, empty, sizeof(empty));
     assert_true(job->claimed_at.us == 0 && job->expires_at.us == 0 && job->run_until.us == 0);
     assert_true(job->unstarted_until.us == 0 && !job->is_started);
-    assert_true(job->lease_ms == 0 && job->timeout_ms == 0);
+    assert_true(job->lease_ms == 0 && job->timeout_ms == 0 && job->fence == 0);
     assert_false(job->is_cancel_asked);
 }
 

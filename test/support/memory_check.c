@@ -40,7 +40,7 @@ SIZE_OF(due, entry)
 SIZE_OF(held, entry)
 SIZE_OF(finished, entry)
 SIZE_OF(deadline, entry)
-SIZE_OF(key, entry)
+SIZE_OF(dedupe, entry)
 
 /* ---- one job */
 
@@ -54,9 +54,10 @@ static const char *check_ready(struct entry *entry)
     struct queue *queue = entry->queue;
     bool is_due = entry->job.due_at.us <= queue->due_until.us;
     CHECK(RB_FIND(pawli_due_tree, &queue->due, entry) == entry, "M2: a Ready job is not in due");
-    CHECK(entry->is_claimable == is_due, "M2: claimable is not what the due time says");
-    CHECK(!is_due || RB_FIND(pawli_ready_tree, &entry->line->ready, entry) == entry,
-          "M2: a due job is not in ready");
+    CHECK(entry->is_claimable == (is_due && pawli_memory_order_is_first(entry)),
+          "M2: claimable is not what the due time and the key say");
+    CHECK(!entry->is_claimable || RB_FIND(pawli_ready_tree, &entry->line->ready, entry) == entry,
+          "M2: a claimable job is not in ready");
     CHECK(entry->deadline.us == entry->job.start_by.us, "M5: a Ready job's deadline is wrong");
     CHECK(entry->holder == NULL, "M3: a Ready job has a holder");
     return NULL;
@@ -72,6 +73,10 @@ static const char *check_in_flight(struct entry *entry)
           "M3: a leased job is not in held");
     CHECK(entry->deadline.us == entry->job.expires_at.us, "M5: a lease's deadline is wrong");
     CHECK(!entry->is_claimable, "M2: a leased job is claimable");
+#ifndef PAWL_TEST_POINTS /* there are deliberate bugs about this */
+    CHECK(pawli_memory_order_is_first(entry), "M10: a job behind another of its key is leased");
+    CHECK((entry->job.fence > 0) == (entry->ordering_key != NULL), "M10: a fence, or none");
+#endif
     return NULL;
 }
 
@@ -82,7 +87,7 @@ static const char *check_terminal(struct entry *entry)
                                                : &entry->queue->succeeded;
     CHECK(RB_FIND(pawli_finished_tree, finished, entry) == entry,
           "M4: a terminal job is not in finished");
-    CHECK(!entry->is_claimable && !entry->is_key_held, "M2, M6: a terminal job is claimable");
+    CHECK(!entry->is_claimable && !entry->is_dedupe_held, "M2, M6: a terminal job is claimable");
     CHECK(entry->holder == NULL, "M3: a terminal job has a holder");
 #ifdef PAWL_TEST_POINTS
     CHECK(entry->ghost != NULL || entry->deadline.us == 0, "M5: a terminal job has a deadline");
@@ -104,6 +109,23 @@ static const char *check_ledger(const struct entry *entry)
     return NULL;
 }
 
+static const char *check_key(const struct entry *entry)
+{
+    const struct ordering_key *key = entry->ordering_key;
+    if (key == NULL) {
+        CHECK(!entry->is_in_order, "M10: in the order of no key");
+        return NULL;
+    }
+    CHECK(key->queue == entry->queue, "M10: a key of another queue");
+    CHECK(pawli_memory_key_find(entry->queue, key->name) == key, "M9: a key is not in its queue");
+#ifndef PAWL_TEST_POINTS
+    CHECK(entry->is_in_order == is_live(entry), "M10: in order, or not");
+#endif
+    CHECK(is_live(entry) || !entry->is_in_order, "M10: a terminal job is in order");
+    CHECK(entry->job.fence <= 0 || entry->job.state == PAWL_IN_FLIGHT, "M10: a fence, no lease");
+    return NULL;
+}
+
 static const char *check_entry(pawl_memory *memory, struct entry *entry)
 {
     struct queue *queue = entry->queue;
@@ -120,11 +142,13 @@ static const char *check_entry(pawl_memory *memory, struct entry *entry)
     CHECK(entry->deadline.us == 0 ||
               RB_FIND(pawli_deadline_tree, &memory->deadlines, entry) == entry,
           "M5: not in deadlines");
-    CHECK(entry->is_key_held == (has_key && is_live(entry)), "M6: key held, or not");
-    CHECK(!entry->is_key_held || RB_FIND(pawli_key_tree, &queue->keys, entry) == entry,
-          "M6: not in keys");
+    CHECK(entry->is_dedupe_held == (has_key && is_live(entry)), "M6: dedupe key held, or not");
+    CHECK(!entry->is_dedupe_held || RB_FIND(pawli_dedupe_tree, &queue->dedupes, entry) == entry,
+          "M6: not in dedupes");
     CHECK(entry->position <= memory->position, "M2: a position from the future");
     const char *wrong = check_ledger(entry);
+    if (wrong == NULL)
+        wrong = check_key(entry);
     if (wrong != NULL)
         return wrong;
     if (entry->job.state == PAWL_READY)
@@ -138,7 +162,10 @@ struct recount {
     int64_t states[STATES_COUNT];
     int64_t delayed;
     int64_t expired;
-    int64_t keys;
+    int64_t dedupes;
+    int64_t claimable;
+    int64_t ordered;
+    int64_t keyed;
     int64_t ready;  /* in the trees of the lines */
     int64_t leases; /* likewise */
 };
@@ -155,8 +182,33 @@ static void recount_jobs(pawl_memory *memory, const struct queue *queue, struct 
         ret_count->states[entry->job.state]++;
         ret_count->delayed += is_ready && entry->job.due_at.us > queue->due_until.us;
         ret_count->expired += is_in_flight && entry->job.expires_at.us <= memory->expired_until.us;
-        ret_count->keys += is_live(entry) && entry->dedupe_key[0] != '\0';
+        ret_count->dedupes += is_live(entry) && entry->dedupe_key[0] != '\0';
+        ret_count->claimable += entry->is_claimable;
+        ret_count->ordered += entry->is_in_order;
+        ret_count->keyed += entry->ordering_key != NULL;
     }
+}
+
+/* The keys of a queue, recounted: each is used as often as it says, and its order is whole. */
+static const char *check_keys(struct queue *queue, const struct recount *count)
+{
+    int64_t uses = 0;
+    int64_t jobs = 0;
+    struct ordering_key *key;
+    RB_FOREACH(key, pawli_ordering_tree, &queue->ordering_keys)
+    {
+        const struct entry *entry;
+        CHECK(key->uses > 0, "M9: a key that nobody has");
+        uses += key->uses;
+        TAILQ_FOREACH(entry, &key->jobs, in_order)
+        {
+            CHECK(entry->ordering_key == key && entry->is_in_order, "M10: a stranger in order");
+            jobs++;
+        }
+    }
+    CHECK(uses == count->keyed, "M9: the uses of keys are wrong");
+    CHECK(jobs == count->ordered, "M10: the orders have another size");
+    return NULL;
 }
 
 static const char *check_queue(pawl_memory *memory, struct queue *queue)
@@ -171,22 +223,24 @@ static const char *check_queue(pawl_memory *memory, struct queue *queue)
     for (int64_t shard = 0; shard < memory->shards; shard++) {
         CHECK(queue->lines[shard].visit == NULL, "a claim has left its visit behind");
         count.ready += size_of_ready(&queue->lines[shard].ready);
-        count.leases += size_of_lease(&queue->lines[shard].leases);
+        int64_t leases = size_of_lease(&queue->lines[shard].leases);
+        CHECK(queue->lines[shard].in_flight == leases, "M7: in_flight of a line is wrong");
+        count.leases += leases;
     }
     CHECK(queue->delayed == count.delayed, "M7: delayed is wrong");
     CHECK(queue->expired == count.expired, "M7: expired is wrong");
     CHECK(size_of_due(&queue->due) == count.states[PAWL_READY], "M2: due has another size");
-    CHECK(count.ready == count.states[PAWL_READY] - count.delayed, "M2: ready has another size");
+    CHECK(count.ready == count.claimable, "M2: ready has another size");
     CHECK(count.leases == count.states[PAWL_IN_FLIGHT], "M3: leases has another size");
     CHECK(size_of_finished(&queue->succeeded) == count.states[PAWL_SUCCEEDED],
           "M4: succeeded has another size");
     CHECK(size_of_finished(&queue->failed) == count.states[PAWL_FAILED],
           "M4: failed has another size");
-    CHECK(size_of_key(&queue->keys) == count.keys, "M6: keys has another size");
+    CHECK(size_of_dedupe(&queue->dedupes) == count.dedupes, "M6: dedupes has another size");
     CHECK(size_of_queue_shelf(&queue->shelves) == all, "M1: the shelves have another size");
     CHECK(all > 0 || queue->is_set, "M9: a queue that nobody needs");
     CHECK(queue->next_line < (size_t)memory->shards, "the next line is none");
-    return NULL;
+    return check_keys(queue, &count);
 }
 
 /* ---- a holder, recounted */

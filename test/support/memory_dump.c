@@ -51,15 +51,20 @@ static void dump_entry(FILE *out, const struct entry *entry)
             job->worker, LL(job->claimed_at.us), LL(job->expires_at.us), LL(job->run_until.us),
             LL(job->lease_ms), LL(job->timeout_ms), job->is_cancel_asked);
     fprintf(out, " started=%d unstarted=%lld", job->is_started, LL(job->unstarted_until.us));
+    if (entry->ordering_key != NULL)
+        fprintf(out, " ordering=%s/%d fence=%lld", entry->ordering_key->name, entry->is_in_order,
+                LL(job->fence));
     fprintf(out, " own=%lld/%lld/%lld/%lld place=%d/%d/%lld/%lld/%d shelf=%d deadline=%lld key=%d",
             LL(entry->max_retries), LL(entry->timeout_ms), LL(entry->backoff_base_ms),
             LL(entry->backoff_max_ms), entry->priority, entry->rank, LL(entry->timed_us),
             LL(entry->position), entry->is_claimable, entry->shelf, LL(entry->deadline.us),
-            entry->is_key_held);
+            entry->is_dedupe_held);
     dump_bytes(out, "token", job->token.bytes, sizeof(job->token.bytes));
     fprintf(out, " length=%zu", entry->payload_len);
     if (entry->payload != NULL)
         dump_bytes(out, "payload", entry->payload, entry->payload_len);
+    if (entry->headers != NULL)
+        dump_bytes(out, "headers", entry->headers, strlen(entry->headers));
     fprintf(out, "\n");
     for (int64_t i = 0; i < job->attempts; i++)
         dump_row(out, entry, i);
@@ -76,8 +81,24 @@ static void dump_queue(FILE *out, const struct queue *queue)
             LL(settings->keep_failed_ms));
     for (int state = 0; state < STATES_COUNT; state++)
         fprintf(out, " %lld", LL(queue->counts[state]));
-    fprintf(out, " delayed=%lld expired=%lld next=%zu\n", LL(queue->delayed), LL(queue->expired),
-            queue->next_line);
+    fprintf(out, " delayed=%lld expired=%lld next=%zu bound=%lld\n", LL(queue->delayed),
+            LL(queue->expired), queue->next_line, LL(settings->max_in_flight));
+}
+
+static void dump_keys(FILE *out, struct queue *queue)
+{
+    struct ordering_key *key;
+    char id[PAWL_ID_TEXT_MAX];
+    RB_FOREACH(key, pawli_ordering_tree, &queue->ordering_keys)
+    {
+        const struct entry *entry;
+        fprintf(out, "    key %s uses=%lld", key->name, LL(key->uses));
+        TAILQ_FOREACH(entry, &key->jobs, in_order)
+        {
+            fprintf(out, " %s", pawl_id_format(&entry->id, id));
+        }
+        fprintf(out, "\n");
+    }
 }
 
 char *memory_dump(pawl_memory *memory)
@@ -92,12 +113,13 @@ char *memory_dump(pawl_memory *memory)
     struct holder *holder;
     struct presence *presence;
     pawli_memory_turn_expired(memory, now);
-    fprintf(out, "jobs=%lld position=%lld hints=%llu\n", LL(memory->jobs_count),
-            LL(memory->position), (unsigned long long)memory->hints);
+    fprintf(out, "jobs=%lld position=%lld fence=%lld hints=%llu\n", LL(memory->jobs_count),
+            LL(memory->position), LL(memory->fence), (unsigned long long)memory->hints);
     RB_FOREACH(queue, pawli_queue_tree, &memory->queues)
     {
         pawli_memory_turn_due(queue, now);
         dump_queue(out, queue);
+        dump_keys(out, queue);
     }
     RB_FOREACH(entry, pawli_job_tree, &memory->jobs)
     {

@@ -7,6 +7,8 @@
  */
 #include "support/memory_world.h"
 
+#include "store/store.h"
+
 #include "support/memory_check.h"
 
 #include <stdarg.h>
@@ -74,6 +76,7 @@ pawl_id world_enqueue(struct world *world, const char *queue)
     row.queue = queue;
     row.payload = "payload";
     row.payload_len = 7;
+    row.headers = "header: one\n";
     return world_enqueue_row(world, &row);
 }
 
@@ -89,6 +92,7 @@ size_t world_claim(struct world *world, const char *worker, const char *queue, p
     for (size_t i = 0; i < count; i++) {
         pawl_job kept = ret_jobs[i];
         kept.payload = NULL;
+        kept.headers = NULL;
         pawl_job_clear(&ret_jobs[i]);
         ret_jobs[i] = kept;
     }
@@ -128,6 +132,7 @@ pawl_job world_get(struct world *world, const pawl_id *id)
     assert_int_equal(pawl_get(world->store, id, &job, NULL), PAWL_OK);
     pawl_job kept = job;
     kept.payload = NULL;
+    kept.headers = NULL;
     pawl_job_clear(&job);
     return kept;
 }
@@ -181,6 +186,23 @@ static void fill_expired(struct world *world, struct filled *ret_filled)
     world_turn_ms(world, 60000);
 }
 
+static void fill_key(struct world *world, struct filled *ret_filled)
+{
+    pawl_queue_settings settings;
+    pawl_enqueue_row row;
+    pawl_queue_settings_init(&settings);
+    settings.max_in_flight = world->store->limits.shards + 1;
+    assert_int_equal(pawl_queue_set(world->store, "k", &settings, NULL), PAWL_OK);
+    pawl_enqueue_init(&row);
+    row.queue = "k";
+    row.ordering_key = "k";
+    ret_filled->dead = world_enqueue_row(world, &row);
+    cancel_one(world, &ret_filled->dead);
+    (void)world_enqueue_row(world, &row);
+    ret_filled->first = world_claim_one(world, "w2", "k");
+    ret_filled->second = world_enqueue_row(world, &row);
+}
+
 void world_fill(struct world *world, struct filled *ret_filled)
 {
     pawl_enqueue_row row;
@@ -214,6 +236,7 @@ void world_fill(struct world *world, struct filled *ret_filled)
     row.dedupe_key = "key";
     ret_filled->keyed = world_enqueue_row(world, &row);
     ret_filled->ready = world_enqueue(world, "a");
+    fill_key(world, ret_filled);
     world_turn_ms(world, 20);
     pawl_worker_seen seen = {
         .name = "w1", .kind = PAWL_KIND_WORKER, .host = "host", .version = "0.1.0"};

@@ -58,9 +58,13 @@ struct filled {
     pawl_id expired_2; /* likewise for the second time in a row */
     pawl_id poisoned;  /* its next recovery is its last */
     pawl_id doomed;    /* lease expired, cancellation asked */
+    pawl_job first;    /* of the ordering key "k" in the queue "k": by "w2", lease valid */
+    pawl_id second;    /* likewise, Ready behind it */
+    pawl_id dead;      /* likewise, Failed */
 };
 
-/* Jobs in every state, in the queues "a" and "b", some with two rows in the ledger already. */
+/* Jobs in every state, in the queues "a" and "b", some with two rows in the ledger already; and in
+ * the queue "k" some of an ordering key, under a bound of 2. */
 void world_fill(struct world *world, struct filled *ret_filled);
 
 #endif

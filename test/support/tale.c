@@ -100,7 +100,8 @@ void tale_enqueue(struct tale *tale, int job)
                                        .start_within_ms = PAWL_DEFAULT,
                                        .max_retries = it->max_retries,
                                        .backoff_base_ms = PAWL_DEFAULT,
-                                       .backoff_max_ms = PAWL_DEFAULT}))
+                                       .backoff_max_ms = PAWL_DEFAULT,
+                                       .ordering_key = it->key}))
         return;
     it->state = PAWL_READY;
     it->due_at = wall_in(tale, it->delay_ms);
@@ -125,6 +126,8 @@ struct pawli_trace_row tale_lease_row(const struct tale *tale, int job)
         .lease_ms = TALE_LEASE_MS,
         .timeout_ms = TALE_TIMEOUT_MS,
         .queue = TALE_QUEUE,
+        .ordering_key = it->key,
+        .fence = it->fence,
     };
 }
 
@@ -145,6 +148,7 @@ void tale_claim(struct tale *tale, const char *worker, int job)
     it->claimed_at = tale_wall(tale);
     it->expires_at = wall_in(tale, TALE_LEASE_MS);
     it->holder = worker;
+    it->fence = it->key != NULL ? ++tale->fences : 0;
     (void)tell(tale, PAWLI_VERB_CLAIM, worker, tale_lease_row(tale, job));
 }
 
@@ -263,6 +267,8 @@ void tale_reap(struct tale *tale, int job, pawl_reason reason)
                                   .worker = it->holder};
     if (is_back)
         row.due_at = tale_wall(tale);
+    if (tale_wall(tale).us > it->expires_at.us)
+        row.overdue_ms = (tale_wall(tale).us - it->expires_at.us) / 1000;
     if (tell(tale, PAWLI_VERB_REAP, "", row))
         expire(tale, job, reason);
 }
@@ -328,6 +334,17 @@ void tale_queue_set(struct tale *tale, int64_t max_lost_leases)
                                         .lease_ms = TALE_LEASE_MS});
 }
 
+void tale_queue_bound(struct tale *tale, int64_t max_in_flight)
+{
+    (void)tell(tale, PAWLI_VERB_QUEUE_SET, TALE_QUEUE,
+               (struct pawli_trace_row){.max_retries = 3,
+                                        .max_lost_leases = 10,
+                                        .backoff_base_ms = 500,
+                                        .backoff_max_ms = 30000,
+                                        .lease_ms = TALE_LEASE_MS,
+                                        .max_in_flight = max_in_flight});
+}
+
 /* ---------------------------------------------------------------- the end */
 
 void tale_end(struct tale *tale)
@@ -358,6 +375,7 @@ void tale_end(struct tale *tale)
             .attempts = it->attempts,
             .max_retries = it->max_retries,
             .queue = TALE_QUEUE,
+            .ordering_key = it->key,
         };
         if (it->state == PAWL_IN_FLIGHT)
             rows[call.rows_count].worker = it->holder;

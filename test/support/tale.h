@@ -29,6 +29,8 @@ struct tale_job {
     pawl_reason reason;
     int64_t version, retries, lost, attempts, max_retries;
     int64_t delay_ms; /* of the enqueue */
+    const char *key;  /* its ordering key; NULL: none */
+    int64_t fence;    /* of its last lease */
     pawl_wall due_at;
     const char *holder;
     uint64_t digest;
@@ -49,6 +51,7 @@ struct tale {
     pawl_code row_code;  /* of the next row, then OK again; anything but OK changes nothing */
     pawl_reason reason;  /* asked for by the next settle, then NONE again */
     uint64_t digests;    /* tokens given out */
+    int64_t fences;      /* likewise */
     struct tale_job jobs[TALE_JOBS];
 
     /* Called with the next row before it is written, and then forgotten. */
@@ -81,6 +84,7 @@ void tale_redrive(struct tale *tale, int job);
 void tale_prune(struct tale *tale, int64_t count);
 void tale_queue_pause(struct tale *tale, bool is_paused);
 void tale_queue_set(struct tale *tale, int64_t max_lost_leases);
+void tale_queue_bound(struct tale *tale, int64_t max_in_flight);
 
 /* The list of all jobs, and all ledgers. */
 void tale_end(struct tale *tale);

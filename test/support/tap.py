@@ -29,6 +29,11 @@ class _Result(unittest.TestResult):
         super().addError(test, err)
         self._say("not ok", test, details=self.errors[-1][1])
 
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._say("not ok", subtest, details=(self.failures + self.errors)[-1][1])
+
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self._say("ok", test, note=f" # SKIP {reason}")

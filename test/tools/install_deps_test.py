@@ -13,7 +13,9 @@ TOP = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(TOP / "test" / "support"))
 import tap  # noqa: E402
 
-BUILD = ["gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "libbsd-dev"]
+BUILD = ["gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "libbsd-dev",
+         "libcurl4-openssl-dev", "libjansson-dev", "libmicrohttpd-dev", "libpq-dev", "libsqlite3-dev",
+         "libssl-dev", "scdoc"]
 
 
 class InstallDepsTest(unittest.TestCase):
@@ -79,6 +81,22 @@ class InstallDepsTest(unittest.TestCase):
         self.assertIn("libcmocka-dev", calls)
         self.assertIn("clang-format", calls)
         self.assertNotIn("meson", calls)
+
+    def test_no_package_is_named_twice(self):
+        self.installed([])
+        done, _ = self.run_it("build", "test")
+        named = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+        self.assertEqual(sorted(named), sorted(set(named)))
+        self.assertIn("postgresql-15", named)
+
+    def test_npm_from_elsewhere_will_do(self):
+        self.installed([])
+        _, calls = self.run_it("test")
+        self.assertIn(" npm ", calls)
+        self.fake("npm", "exit 0")
+        _, calls = self.run_it("test")
+        self.assertIn("apt-get", calls)
+        self.assertNotIn(" npm ", calls)
 
     def test_not_root_goes_through_sudo(self):
         self.installed([])

@@ -7,10 +7,13 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -87,7 +90,27 @@ class RunTestsTest(unittest.TestCase):
         self.assertIn("slow: TIMEOUT", output)
         self.assertIn("so far", output)
 
+    def test_what_failed_is_shown_however_much_follows_it(self):
+        entries = [{"name": "pawl:unit / early", "result": "FAIL",
+                    "stdout": "ok 1\n# the reason\nnot ok 2\n" + "ok 3\n" * 500}]
+        entries += [{"name": f"pawl:unit / t{i}", "result": "OK", "stdout": "ok 1\n"}
+                    for i in range(500)]
+
+        def step(s):
+            for entry in entries:
+                run_tests.count_meson_test(s, entry, {e["name"].split()[-1]: "tap" for e in entries})
+
+        is_ok, output = self.run_steps({"a": (step, [])})
+        self.assertFalse(is_ok)
+        self.assertIn("| # the reason\n", output)
+        self.assertIn("failed: a: early: 1 failed\n", output)
+        self.assertLess(output.count("\n"), 60)
+
     # ---- suites
+
+    def test_what_failed_is_shown_first_and_what_went_well_is_not(self):
+        lines = run_tests.failure_excerpt("# C3: two at once\nok 1 - a\nok 2 - b\nnot ok 3 - c\nok 4 - d\n1..4\n")
+        self.assertEqual(lines, ["not ok 3 - c", "# C3: two at once", "1..4"])
 
     def run_suites(self, tests, is_wanted, forgotten=(), with_smoke=False):
         """run_suites() over a meson that is made up: it lists `tests` and passes each, or forgets it."""
@@ -120,16 +143,75 @@ class RunTestsTest(unittest.TestCase):
         self.assertEqual((step.passed, step.failed), (1, 1))
         self.assertEqual(step.problems, ["meson ran 1 of 2 tests"])
 
+    def test_two_tests_of_one_name_fail(self):
+        step = self.run_suites([("t", "unit"), ("t", "store")], lambda suite: True)
+        self.assertIn("two tests have the same name", step.problems)
+
     def test_suites_that_nobody_asked_about_run_too(self):
         tests = [(s, s) for s in run_tests.REQUIRED_SUITES] + [("n", "new"), ("m", "model")]
         step = self.run_suites(tests, lambda suite: suite not in run_tests.OWN_STEP_SUITES)
         self.assertEqual(step.problems, [])
-        self.assertEqual(step.passed, len(run_tests.REQUIRED_SUITES) - 2 + 1)
+        wanted = set(run_tests.REQUIRED_SUITES) - set(run_tests.OWN_STEP_SUITES)
+        self.assertEqual(step.passed, len(wanted) + 1)
 
     def test_quick_test_of_a_long_suite_runs_where_it_is_asked_for(self):
         tests = [("u", "unit"), ("all", "sim"), ("sim-smoke", "sim")]
         step = self.run_suites(tests, lambda suite: suite == "unit", with_smoke=True)
         self.assertEqual((step.passed, step.problems), (2, []))
+
+    def test_what_is_built_is_what_the_tests_of_a_suite_need(self):
+        step = run_tests.Step("a", self.top)
+        self.addCleanup(step.log.close)
+        (self.top / "b").mkdir()
+        (self.top / "b" / "build.ninja").touch()
+        top = (self.top / "b").resolve()
+        built = []
+
+        def run(*command, **_):
+            if command[1:3] == ("introspect", "--targets"):
+                return 0, json.dumps([{"id": i, "filename": [f"{top}/{i}.out"]} for i in "pqrs"])
+            if command[1] == "introspect":
+                return 0, json.dumps([
+                    {"name": n, "suite": [f"pawl:{s}"], "protocol": "tap", "depends": list(d)}
+                    for n, s, d in (("t", "unit", "pq"), ("u", "unit", "r"), ("v", "e2e", "s"))])
+            built.extend(command[3:])
+            return 0, ""
+
+        step.run = run
+        run_tests.build_tests(step, "b", lambda suite: suite == "unit", without=["u"])
+        self.assertEqual(built, ["build.ninja", "p.out", "q.out"])
+        with self.assertRaises(run_tests.Failed):
+            run_tests.build_tests(step, "b", lambda suite: suite == "none")
+
+    # ---- where tests keep their files
+
+    def quick_scratch(self, folder, bytes_min=1, environment=None):
+        with mock.patch.object(run_tests, "QUICK_FOLDER", folder), \
+                mock.patch.object(run_tests, "QUICK_BYTES_MIN", bytes_min), \
+                mock.patch.dict(os.environ, environment or {}):
+            if environment is None:
+                os.environ.pop("TMPDIR", None)
+            return run_tests.quick_scratch()
+
+    def test_files_are_kept_in_memory_where_there_is_enough(self):
+        self.assertEqual(self.quick_scratch(self.top), {"TMPDIR": str(self.top)})
+        self.assertEqual(self.quick_scratch(self.top, bytes_min=1 << 60), {})
+
+    def test_files_are_kept_where_the_caller_says(self):
+        self.assertEqual(self.quick_scratch(self.top, environment={"TMPDIR": "/elsewhere"}), {})
+
+    def test_files_are_kept_as_usual_without_such_a_folder(self):
+        self.assertEqual(self.quick_scratch(self.top / "none"), {})
+        (self.top / "file").touch()
+        self.assertEqual(self.quick_scratch(self.top / "file"), {})
+
+    def test_files_are_kept_as_usual_where_none_can_be_made_or_run(self):
+        with mock.patch.object(os, "access", return_value=False):
+            self.assertEqual(self.quick_scratch(self.top), {})
+        room = os.statvfs(self.top)
+        no_exec = mock.Mock(f_bavail=room.f_bavail, f_frsize=room.f_frsize, f_flag=os.ST_NOEXEC)
+        with mock.patch.object(os, "statvfs", return_value=no_exec):
+            self.assertEqual(self.quick_scratch(self.top), {})
 
     # ---- steps
 
@@ -176,7 +258,16 @@ class RunTestsTest(unittest.TestCase):
         self.assertTrue(is_ok)
         self.assertEqual(ran, ["a", "b", "c"])
 
+    def test_a_step_that_mostly_waits_runs_beside_the_others(self):
+        beside = run_tests.BESIDE_STEPS[0]
+        names = [beside] + [f"s{i}" for i in range(run_tests.PARALLEL_STEPS_MAX)]
+        meeting = threading.Barrier(len(names))  # broken, unless all are there at once
+        steps = {name: (lambda s: meeting.wait(60), []) for name in names}
+        is_ok, _ = self.run_steps(steps)
+        self.assertTrue(is_ok)
+
     def test_every_step_needs_only_steps(self):
+        self.assertLessEqual(set(run_tests.BESIDE_STEPS), set(run_tests.STEPS))
         for function, needs in run_tests.STEPS.values():
             self.assertTrue(function.__doc__)
             self.assertLessEqual(set(needs), set(run_tests.STEPS))

@@ -38,6 +38,7 @@ CLEAN = {
 extern "C" {
 #endif
 #define PAWL_API __attribute__((visibility("default")))
+/* One. */
 PAWL_API int pawl_one(void);
 PAWL_API const char *pawl_two(
     int number);
@@ -165,10 +166,24 @@ class TidyTest(unittest.TestCase):
         self.append("src/core/job.c", '#include "store/sqlite/open.h"\n')
         self.assert_refused("arrows", "src/core/job.c:15: core must not include store/sqlite/open.h")
 
-    def test_arrow_between_siblings(self):
-        self.write("src/runtime/worker.h", h_file("PAWLI_RUNTIME_WORKER_H"))
-        self.write("src/webhook/send.c", c_file("send.c", '#include "runtime/worker.h"\n'))
-        self.assert_refused("arrows", "webhook must not include runtime/worker.h")
+    def test_client_library_past_the_port(self):
+        """NFR-006: no SQL in the worker, the dispatcher or a server."""
+        for folder in ("runtime", "webhook", "deliver", "server", "serve", "cli"):
+            for number, library in enumerate(("<libpq-fe.h>", '"sqlite3.h"', "<postgresql/libpq-fe.h>")):
+                self.write(f"src/{folder}/a{number}.c", c_file(f"a{number}.c", f"# include {library}\n"))
+                name = library.strip('<>"').split("/")[-1]
+                self.assert_refused("store-port", f"src/{folder}/a{number}.c:8: includes {name} past the store's port")
+                (self.root / f"src/{folder}/a{number}.c").unlink()
+
+    def test_client_library_in_its_store(self):
+        self.append("src/store/sqlite/open.c", "#include <sqlite3.h>\n")
+        self.append("src/core/job.c", "/* not\n#include <libpq-fe.h>\n*/\n")
+        self.assert_accepted("store-port")
+
+    def test_arrow_back_from_runtime(self):
+        self.write("src/webhook/send.h", h_file("PAWLI_WEBHOOK_SEND_H"))
+        self.write("src/runtime/worker.c", c_file("worker.c", '#include "webhook/send.h"\n'))
+        self.assert_refused("arrows", "runtime must not include webhook/send.h")
 
     def test_arrow_between_durable_stores(self):
         self.write("src/store/postgres/open.c",
@@ -300,7 +315,8 @@ pawli_split(void (*callback)(int),
             self.assert_refused("machine-paths", f"notes{number}.md:1: a path of one machine")
 
     def test_machine_path_in_an_address_is_none(self):
-        self.write("notes.md", "https://example.org/home/index and docs/work/list\n")
+        for number, folder in enumerate(("work", "root", "home")):
+            self.write(f"notes{number}.md", f"https://example.org/{folder}/index and docs/{folder}/list\n")
         self.assert_accepted("machine-paths")
 
     def test_banned_functions(self):
@@ -329,6 +345,22 @@ pawli_split(void (*callback)(int),
         self.write("test/unit/job.c", f"/* {SPDX} */\n")
         self.assert_refused("test-names", "test/unit/core_nothing_test.c: there is no module",
                             "test/unit/job.c: a unit test is named FOLDER_MODULE_test.c")
+
+    def test_public_function_without_comment(self):
+        header = h_file("PAWL_MORE_H", "\n/* What it does. */\n#define PAWL_API\nPAWL_API int pawl_a(void);\nPAWL_API int pawl_b(void);\n"
+                                       "\nPAWL_API int pawl_c(void);\n\nPAWL_API int pawl_d(void); /* so */\n")
+        self.write("include/pawl/more.h", header)
+        self.assert_refused("public-comments", "include/pawl/more.h:10: pawl_c has no comment")
+
+    def test_promises_whose_tests_are_not_there(self):
+        self.write("test/e2e/a_test.py", f"# {SPDX}\ndef test_a():\n")
+        page = "# A\n\n## How it is tested\n\n- [test/e2e/a_test.py](../../test/e2e/a_test.py) `test_%s`: does\n"
+        self.write("docs/promises/README.md", "- [A](a.md)\n")
+        self.write("docs/promises/a.md", page % "a" + "- [test/e2e/no.py](../../test/e2e/no.py) `test_a`: does\n")
+        self.write("docs/promises/b.md", page % "b" + "- by hand\n")
+        self.assert_refused("promises", "docs/promises/a.md: there is no test/e2e/no.py",
+                            "docs/promises/b.md: is not in docs/promises/README.md",
+                            "docs/promises/b.md: under", "docs/promises/b.md: test/e2e/a_test.py has no test_b")
 
     # ---- rules on objects
 
@@ -378,7 +410,7 @@ int pawli_count(void) { static int inner = 5; mine++; return ++counter + ++start
 
     def test_declaration_that_is_not_exported(self):
         self.write("src/store/memory.c", c_file("memory.c"))
-        self.assert_refused("exports", "pawl_two is declared in pawl.h; the library does not",
+        self.assert_refused("exports", "pawl_two is declared in a public header; the library does not",
                             with_build=True)
 
     def test_build_folder_that_is_not_there(self):

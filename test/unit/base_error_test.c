@@ -44,6 +44,8 @@ static const struct {
     {61, "WL_NO_LEASE"},
     {62, "WL_TOKEN"},
     {63, "WL_BACKLOG_FULL"},
+    {64, "WL_EXPIRED"},
+    {80, "HAS_JOBS"},
 };
 #define CODES_COUNT (sizeof(codes) / sizeof(codes[0]))
 

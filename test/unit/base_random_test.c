@@ -30,12 +30,14 @@ static enum {
     SYSTEM_SHORT,
     SYSTEM_NONE
 } system_mode;
+static size_t system_calls;
 
 /* The label makes it the getrandom() that the library is linked with. */
 ssize_t system_answer(void *buffer, size_t length, unsigned flags) __asm__("getrandom");
 
 ssize_t system_answer(void *buffer, size_t length, unsigned flags)
 {
+    system_calls++;
     switch (system_mode) {
     case SYSTEM_WORKS:
         break;
@@ -211,6 +213,29 @@ static void filling_writes_all_and_no_more(void **state)
     }
 }
 
+/* A call to the system costs more than all the rest of making a token. */
+static void filling_asks_the_system_seldom(void **state)
+{
+    (void)state;
+    uint8_t bytes[1000];
+    static const size_t lengths[] = {0, 1, 8, 16, 256, 257, 512, 1000};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        memset(bytes, 0, sizeof(bytes));
+        system_mode = SYSTEM_INTERRUPTS;
+        system_calls = 0;
+        pawli_random_fill(pawl_random_system(), bytes, lengths[i]);
+        bool is_interrupted = lengths[i] > 0;
+        assert_int_equal(system_calls, (lengths[i] + 255) / 256 + is_interrupted);
+        for (size_t k = lengths[i]; k < sizeof(bytes); k++)
+            assert_int_equal(bytes[k], 0);
+        size_t zeros = 0;
+        for (size_t k = 0; k < lengths[i]; k++)
+            zeros += bytes[k] == 0;
+        assert_true(zeros <= 2 + lengths[i] / 32); /* one in 256 is likely */
+        system_mode = SYSTEM_WORKS;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_stuck_source_hangs_nobody),
         cmocka_unit_test(draws_are_even),
         cmocka_unit_test(filling_writes_all_and_no_more),
+        cmocka_unit_test(filling_asks_the_system_seldom),
     };
     return cmocka_run_group_tests_name("base_random", tests, NULL, NULL);
 }

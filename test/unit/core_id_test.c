@@ -150,6 +150,30 @@ static void the_hash_is_the_documented_one(void **state)
     assert_int_equal(pawli_shard_hash(&(struct pawli_shard_key){"mail", NULL}, &ones), 0x72b8352e);
 }
 
+/* The ordering key decides where there is one, so that all jobs of a key are in one shard. */
+static void the_ordering_key_decides_the_shard(void **state)
+{
+    (void)state;
+    const struct {
+        const char *ordering_key;
+        const char *dedupe_key;
+        bool is_by_ordering;
+    } cases[] = {{"a", "b", true},
+                 {"a", NULL, true},
+                 {"", "b", false},
+                 {NULL, "b", false},
+                 {NULL, NULL, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        pawl_enqueue_row row = {.queue = "default",
+                                .ordering_key = cases[i].ordering_key,
+                                .dedupe_key = cases[i].dedupe_key};
+        struct pawli_shard_key key = pawli_shard_key_of(&row);
+        assert_string_equal(key.queue, "default");
+        assert_ptr_equal(key.key,
+                         cases[i].is_by_ordering ? cases[i].ordering_key : cases[i].dedupe_key);
+    }
+}
+
 static void the_shard_bits_do_not_change_the_shard(void **state)
 {
     (void)state;
@@ -432,6 +456,7 @@ int main(void)
         cmocka_unit_test(other_texts_are_refused),
         cmocka_unit_test(ids_compare_by_bytes),
         cmocka_unit_test(the_hash_is_the_documented_one),
+        cmocka_unit_test(the_ordering_key_decides_the_shard),
         cmocka_unit_test(the_shard_bits_do_not_change_the_shard),
         cmocka_unit_test(jobs_spread_evenly),
         cmocka_unit_test(minted_ids_have_the_documented_layout),

@@ -57,6 +57,41 @@ static void every_state_answers_every_event(void **state)
     assert_int_equal(refusals, 9 + 4 + 12 + 10);
 }
 
+/* RES-7: a job has its place among those of its key while it is live. */
+static void a_terminal_job_leaves_its_key_and_a_redriven_one_joins(void **state)
+{
+    (void)state;
+    for (int before = PAWL_READY; before <= PAWL_FAILED; before++) {
+        for (int after = PAWL_READY; after <= PAWL_FAILED; after++) {
+            bool was_live = before == PAWL_READY || before == PAWL_IN_FLIGHT;
+            bool is_live = after == PAWL_READY || after == PAWL_IN_FLIGHT;
+            enum pawli_key_step step = was_live == is_live ? PAWLI_KEY_STAYS
+                                       : is_live           ? PAWLI_KEY_JOINS
+                                                           : PAWLI_KEY_LEAVES;
+            assert_int_equal(pawli_job_key_step((pawl_state)before, (pawl_state)after), step);
+        }
+    }
+}
+
+/* A fence is of one lease: a renewal keeps it, whatever ends the lease takes it away. */
+static void a_fence_goes_with_its_lease(void **state)
+{
+    (void)state;
+    struct pawli_job job = ready_job();
+    struct pawli_change change = claim_at(0);
+    change.fence = 17;
+    (void)must(&job, change);
+    assert_true(job.fence == 17);
+    change = by_holder(&job, PAWLI_EVENT_RENEW, 1);
+    change.fence = 99;
+    (void)must(&job, change);
+    assert_true(job.fence == 17);
+    (void)must(&job, by_holder(&job, PAWLI_EVENT_RELEASE, 2));
+    assert_true(job.fence == 0);
+    (void)must(&job, claim_at(3));
+    assert_true(job.fence == 0); /* none was drawn for it */
+}
+
 static void settle_actions_have_their_events(void **state)
 {
     (void)state;
@@ -376,6 +411,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_state_answers_every_event),
+        cmocka_unit_test(a_terminal_job_leaves_its_key_and_a_redriven_one_joins),
+        cmocka_unit_test(a_fence_goes_with_its_lease),
         cmocka_unit_test(settle_actions_have_their_events),
         cmocka_unit_test(a_claim_grants_a_lease),
         cmocka_unit_test(the_longest_worker_name_is_kept_whole),

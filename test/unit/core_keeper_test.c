@@ -42,6 +42,16 @@ static struct desk *desk_running(void **state, size_t running)
     return desk;
 }
 
+static void desk_running_ten(struct desk *desk)
+{
+    desk->settings.parallel_max = 10;
+    desk_open(desk, NULL, 1);
+    desk_does(desk, "claim:poll 12");
+    desk_claimed(desk, 10);
+    desk_does(desk, "start 0; start 1; start 2; start 3; start 4; start 5; start 6; start 7; "
+                    "start 8; start 9");
+}
+
 /* ---------------------------------------------------------------- claims */
 
 /* A job's whole way: claim, start, done, settled, and room for the next. */
@@ -129,7 +139,9 @@ static void test_lines(void **state)
     desk_open(desk, held_max, 3);
     desk_does(desk, "claim:poll 4 [0:1] [1:4] [2:3]");
     desk_claimed_line(desk, 0, 1);
-    desk_does(desk, "start 0; claim:more 3 [1:3] [2:3]"); /* line 0 is at its maximum */
+    desk_does(desk, "start 0"); /* line 0 is at its maximum, and the others have nothing */
+    pawli_keeper_on_wake(desk->keeper, desk->now);
+    desk_does(desk, "claim:wake 3 [1:3] [2:3]");
     desk_claimed_line(desk, 2, 1);
     desk_does(desk, "start 1");
     desk_turn(desk, 900);
@@ -706,12 +718,14 @@ static void test_no_linger_without_beats(void **state)
 {
     struct desk *desk = *state;
     desk->settings.settle_linger_ms = 900;
-    desk_running(state, 2);
+    desk_running_ten(desk);
     desk_turn(desk, 1000);
-    desk_does(desk, "renew:beat 0 1; claim:poll 2");
-    struct pawli_verdict verdicts[] = {{desk->slots[0], PAWL_CANCELLED, 0},
-                                       {desk->slots[1], PAWL_OK, 4000}};
-    pawli_keeper_on_renewed(desk->keeper, desk->now, desk->renew, verdicts, 2);
+    desk_does(desk, "renew:beat 0 1 2 3 4 5 6 7 8 9; claim:poll 2");
+    struct pawli_verdict verdicts[10];
+    for (size_t i = 0; i < 10; i++)
+        verdicts[i] = (struct pawli_verdict){desk->slots[i], i == 0 ? PAWL_CANCELLED : PAWL_OK,
+                                             4000};
+    pawli_keeper_on_renewed(desk->keeper, desk->now, desk->renew, verdicts, 10);
     desk_does(desk, "abort:cancelled 0");
     desk_ended(desk, 1, PAWLI_RESULT_DONE);
     desk_does(desk, "");
@@ -725,7 +739,7 @@ static void test_linger(void **state)
     struct desk *desk = *state;
     desk->settings.settle_linger_ms = 50;
     desk->settings.settle_batch_max = 2;
-    desk_running(state, 2);
+    desk_running_ten(desk);
     desk_ended(desk, 0, PAWLI_RESULT_DONE);
     desk_does(desk, "");
     desk_turn(desk, 49);
@@ -734,14 +748,65 @@ static void test_linger(void **state)
     desk_does(desk, "settle:ended 0=succeed");
     desk_settled(desk, PAWL_OK);
     desk_does(desk, "over:settled 0");
-    desk_turn(desk, 950);
-    desk_does(desk, "renew:beat 1; claim:poll 3");
-    desk_claimed(desk, 1);
-    desk_does(desk, "start 2");
     desk_ended(desk, 1, PAWLI_RESULT_DONE);
     desk_does(desk, "");
     desk_ended(desk, 2, PAWLI_RESULT_DONE);
     desk_does(desk, "settle:ended 1=succeed 2=succeed");
+}
+
+/* Nor where a good part of all that ran has ended: the others may take long. */
+static void test_no_linger_in_company(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.settle_linger_ms = 50;
+    desk_running_ten(desk);
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "");
+    desk_ended(desk, 1, PAWLI_RESULT_DONE);
+    desk_does(desk, "");
+    desk_ended(desk, 2, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=succeed 1=succeed 2=succeed");
+}
+
+/* Nor where a good part of a line has ended: the next of their keys would wait with them, though it
+ * is others that run. */
+static void test_no_linger_in_company_of_a_line(void **state)
+{
+    const int64_t held_max[] = {PAWL_DEFAULT, PAWL_DEFAULT};
+    struct desk *desk = *state;
+    desk->settings.settle_linger_ms = 50;
+    desk->settings.parallel_max = 12;
+    desk_open(desk, held_max, 2);
+    desk_does(desk, "claim:poll 14 [0:14] [1:14]");
+    desk_claimed(desk, 10);
+    desk_does(desk, "start 0; start 1; start 2; start 3; start 4; start 5; start 6; start 7; "
+                    "start 8; start 9");
+    pawli_keeper_on_wake(desk->keeper, desk->now);
+    desk_does(desk, "claim:wake 4 [1:4] [0:4]");
+    desk_claimed_line(desk, 1, 1);
+    desk_does(desk, "start 10");
+    desk_ended(desk, 10, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 10=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 10");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_ended(desk, 1, PAWLI_RESULT_DONE);
+    desk_does(desk, ""); /* of this line most run on */
+    desk_turn(desk, 50);
+    desk_does(desk, "settle:ended 0=succeed 1=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 0; over:settled 1");
+    desk_ended(desk, 2, PAWLI_RESULT_DONE);
+    desk_does(desk, ""); /* what was settled does not count */
+}
+
+static void test_who_is_alone_does_not_linger(void **state)
+{
+    struct desk *desk = *state;
+    desk->settings.settle_linger_ms = 50;
+    (void)desk_running(state, 1);
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=succeed");
 }
 
 /* ---------------------------------------------------------------- pauses and holding */
@@ -936,6 +1001,150 @@ static void test_settings_change(void **state)
     desk_does(desk, "renew:beat 0 1* 2*; claim:poll 1");
 }
 
+/* A line that gave all that it was asked for is asked again as soon as it has room, whatever other
+ * lines have said meanwhile. */
+static void test_a_line_with_more_is_asked_when_it_has_room(void **state)
+{
+    const int64_t held_max[] = {1, 1};
+    struct desk *desk = *state;
+    desk_open(desk, held_max, 2);
+    desk_does(desk, "claim:poll 2 [0:1] [1:1]");
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 0");
+    pawli_keeper_on_wake(desk->keeper, desk->now);
+    desk_does(desk, "claim:wake 1");
+    desk_claimed_line(desk, 1, 0);
+    desk_does(desk, "");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 0; claim:more 2 [0:1] [1:1]");
+    desk_claimed(desk, 0);
+    desk_turn(desk, 500);
+    desk_does(desk, ""); /* nobody has more: by the poll */
+}
+
+/* A hint may be of a line that has no room just then: it is asked when it has, not by the poll. */
+static void test_a_line_that_had_no_room_for_a_hint(void **state)
+{
+    const int64_t held_max[] = {4, 4};
+    struct desk *desk = *state;
+    desk->settings.parallel_max = 20;
+    desk_open(desk, held_max, 2);
+    desk_does(desk, "claim:poll 8 [0:4] [1:4]");
+    desk_claimed(desk, 2);
+    desk_does(desk, "start 0; start 1");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 2});
+    pawli_keeper_on_wake(desk->keeper, desk->now);
+    desk_does(desk, "claim:wake 4"); /* of line 1 */
+    desk_claimed(desk, 0);
+    desk_does(desk, "");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 4});
+    desk_does(desk, "claim:more 6 [0:2] [1:4]");
+    desk_claimed(desk, 0);
+    desk_does(desk, "");
+}
+
+/* One that is nearly full waits a moment, until there is more room: a claim has its price, for one
+ * job as for many. */
+static void test_a_line_that_is_nearly_full_is_filled_up_later(void **state)
+{
+    const int64_t held_max = 16;
+    struct desk *desk = *state;
+    desk->settings.parallel_max = 20;
+    desk_open(desk, &held_max, 1);
+    desk_does(desk, "claim:poll 16");
+    desk_claimed(desk, 16);
+    desk_does(desk, "start 0; start 1; start 2; start 3; start 4; start 5; start 6; start 7; "
+                    "start 8; start 9; start 10; start 11; start 12; start 13; start 14; start 15");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 0");
+    desk_turn(desk, 4);
+    desk_does(desk, "");
+    desk_turn(desk, 1);
+    desk_does(desk, "claim:more 1");
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 16");
+    for (uint32_t i = 1; i <= 3; i++)
+        desk_ended(desk, i, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 1=succeed 2=succeed 3=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 1; over:settled 2; over:settled 3");
+    desk_ended(desk, 4, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 4=succeed");
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 4; claim:more 4"); /* a quarter is free */
+    desk_claimed(desk, 3);
+    desk_does(desk, "start 17; start 18; start 19");
+    pawli_keeper_on_wake(desk->keeper, desk->now);
+    desk_does(desk, "claim:wake 1"); /* somebody waits for it */
+}
+
+/* Bounds move, and lines come, while it runs. */
+static void test_bounds_of_lines_change(void **state)
+{
+    const int64_t held_max = 1;
+    struct desk *desk = *state;
+    desk_open(desk, &held_max, 1);
+    desk_does(desk, "claim:poll 1");
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 0");
+    assert_int_equal(1, pawli_keeper_line_held(desk->keeper, 0));
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 3});
+    desk_does(desk, "claim:more 2");
+    desk_claimed(desk, 2);
+    desk_does(desk, "start 1");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 0});
+    desk_ended(desk, 0, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 0=succeed; start 2"); /* what is held goes on */
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 0");
+    desk_turn(desk, 999);
+    desk_renewed(desk, PAWL_OK); /* none is out: ignored */
+    desk_does(desk, "");         /* and nothing is claimed */
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, PAWL_DEFAULT});
+    desk_does(desk, "claim:more 2");
+}
+
+/* A bound that rises while a claim is under way is not forgotten. */
+static void test_a_bound_changes_during_a_claim(void **state)
+{
+    const int64_t held_max = 1;
+    struct desk *desk = *state;
+    desk_open(desk, &held_max, 1);
+    desk_does(desk, "claim:poll 1");
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 0");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 2});
+    desk_does(desk, "claim:more 1");
+    pawli_keeper_on_pause(desk->keeper, desk->now, 0);
+    pawli_keeper_on_resume(desk->keeper, desk->now, 0);
+    desk_claimed(desk, 0);
+    desk_does(desk, "claim:more 1");
+    desk_claimed(desk, 0);
+    desk_does(desk, "");
+}
+
+/* A keeper may begin without a line, and be given some. */
+static void test_lines_are_added(void **state)
+{
+    struct desk *desk = *state;
+    struct pawli_seeded seeded = {1};
+    pawl_random random = pawli_seeded_as_random(&seeded);
+    struct pawli_keeper_config config = {
+        .settings = &desk->settings, .lines_max = 2, .random = &random};
+    assert_int_equal(PAWL_OK, pawli_keeper_new(&config, &desk->keeper, NULL));
+    desk_does(desk, "");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){0, 0});
+    desk_does(desk, "");
+    pawli_keeper_on_line(desk->keeper, desk->now, (struct pawli_keeper_bound){1, 1});
+    desk_does(desk, "claim:poll 1");
+    desk_claimed_line(desk, 1, 1);
+    desk_does(desk, "start 0");
+}
+
 static void test_bad_lines(void **state)
 {
     struct desk *desk = *state;
@@ -944,7 +1153,8 @@ static void test_bad_lines(void **state)
     uint64_t seed = 1;
     struct pawli_seeded seeded = {seed};
     pawl_random random = pawli_seeded_as_random(&seeded);
-    struct pawli_keeper_config config = {&desk->settings, &line, 1, &random};
+    struct pawli_keeper_config config = {
+        .settings = &desk->settings, .lines = &line, .lines_count = 1, .random = &random};
     pawl_err err;
     assert_int_equal(PAWL_INVALID, pawli_keeper_new(&config, &keeper, &err));
     assert_non_null(strstr(err.text, "held_max"));
@@ -963,7 +1173,8 @@ static void test_no_memory(void **state)
     struct pawli_keeper_line line = {PAWL_DEFAULT};
     struct pawli_seeded seeded = {1};
     pawl_random random = pawli_seeded_as_random(&seeded);
-    struct pawli_keeper_config config = {&desk->settings, &line, 1, &random};
+    struct pawli_keeper_config config = {
+        .settings = &desk->settings, .lines = &line, .lines_count = 1, .random = &random};
     uint64_t nth = 1;
     for (;; nth++) {
         struct pawli_keeper *keeper = NULL;
@@ -1045,6 +1256,9 @@ int main(void)
         STORY(test_one_bad_settle),
         STORY(test_no_linger_without_beats),
         STORY(test_linger),
+        STORY(test_no_linger_in_company),
+        STORY(test_no_linger_in_company_of_a_line),
+        STORY(test_who_is_alone_does_not_linger),
         STORY(test_pause_and_resume),
         STORY(test_held_too_long),
         STORY(test_shutdown),
@@ -1054,6 +1268,12 @@ int main(void)
         STORY(test_shutdown_with_a_lost_claim),
         STORY(test_abort_all),
         STORY(test_settings_change),
+        STORY(test_a_line_with_more_is_asked_when_it_has_room),
+        STORY(test_a_line_that_had_no_room_for_a_hint),
+        STORY(test_a_line_that_is_nearly_full_is_filled_up_later),
+        STORY(test_bounds_of_lines_change),
+        STORY(test_a_bound_changes_during_a_claim),
+        STORY(test_lines_are_added),
         STORY(test_bad_lines),
         STORY(test_no_memory),
         cmocka_unit_test(test_reasons_have_names),

@@ -108,12 +108,34 @@ static void queue_settings_have_their_defaults_and_bounds(void **state)
         {"backoff_max_ms", &s.backoff_max_ms, 30000, 1, MAX_MS, NONE},
         {"keep_succeeded_ms", &s.keep_succeeded_ms, 604800000, 1, MAX_MS, PAWL_FOREVER},
         {"keep_failed_ms", &s.keep_failed_ms, 2592000000, 1, MAX_MS, PAWL_FOREVER},
+        {"max_in_flight", &s.max_in_flight, 0, 0, 1000000, NONE},
     };
     assert_bounds(&s, cases, sizeof(cases) / sizeof(cases[0]), check_queue);
 
     s.backoff_base_ms = s.backoff_max_ms + 1; /* allowed: every delay is then up to the maximum */
     s.is_paused = true;
     assert_int_equal(pawl_queue_settings_check(&s, NULL), PAWL_OK);
+}
+
+/* A bound on jobs in flight is split among the shards to the last one, each with its share. */
+static void shards_share_the_bound_on_jobs_in_flight(void **state)
+{
+    (void)state;
+    assert_true(pawli_in_flight_share(0, 2, 3) == INT64_MAX);
+    assert_int_equal(pawli_in_flight_share(7, 0, 1), 7);
+    assert_int_equal(pawli_in_flight_share(11, 2, 4), 3);
+    assert_int_equal(pawli_in_flight_share(11, 3, 4), 2);
+    for (int64_t shards = 1; shards <= 9; shards++) {
+        for (int64_t bound = shards; bound <= 40; bound++) {
+            int64_t sum = 0;
+            for (int64_t shard = 0; shard < shards; shard++) {
+                int64_t share = pawli_in_flight_share(bound, shard, shards);
+                assert_in_range(share, 1, (bound + shards - 1) / shards);
+                sum += share;
+            }
+            assert_int_equal(sum, bound);
+        }
+    }
 }
 
 /* RULE-020-041 (parallel 10 by default) */
@@ -407,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_settings_have_their_defaults_and_bounds),
+        cmocka_unit_test(shards_share_the_bound_on_jobs_in_flight),
         cmocka_unit_test(worker_settings_have_their_defaults_and_bounds),
         cmocka_unit_test(reaper_settings_have_their_defaults_and_bounds),
         cmocka_unit_test(settings_that_are_missing_are_refused),

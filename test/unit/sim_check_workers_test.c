@@ -42,9 +42,9 @@ static void c10_settle_fault(struct tale *t, bool is_bad)
     tale_pass(t, 3000);
     tale_renew(t, A, 0);
     tale_confirm(t, A, 0);
-    tale_pass(t, 3000);
+    tale_pass(t, TALE_LEASE_MS - 1000);
     tale_note(t, PAWLI_NOTE_LINK_FAULT, A, is_bad ? PAWLI_VERB_SETTLE : PAWLI_VERB_RENEW);
-    tale_pass(t, TALE_LEASE_MS - 3000);
+    tale_pass(t, 1000);
     tale_reap(t, 0, PAWL_REASON_EXPIRED);
     tale_cancel(t, 0);
 }
@@ -80,6 +80,29 @@ static void c10_one_lost(struct tale *t, bool is_bad)
     if (!is_bad)
         tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
     tale_pass(t, TALE_BEAT_MS / 2);
+    tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_BEAT_FAILED);
+    tale_pass(t, TALE_LEASE_MS - 2 * TALE_BEAT_MS);
+    tale_reap(t, 0, PAWL_REASON_EXPIRED);
+    tale_cancel(t, 0);
+}
+
+/* But for one of longer leases that hung before the claim; not for one that was confirmed since. */
+static void c10_hung_before(struct tale *t, bool is_bad)
+{
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_note(t, PAWLI_NOTE_LINK_FAULT, A, PAWLI_VERB_RENEW);
+    tale_pass(t, 10);
+    tale_work(t, A, 0);
+    tale_pass(t, TALE_BEAT_MS);
+    if (is_bad) {
+        tale_renew(t, A, 0);
+        tale_confirm(t, A, 0);
+        tale_pass(t, TALE_BEAT_MS);
+    }
+    tale_pass(t, TALE_BEAT_MS);
     tale_job_note(t, PAWLI_NOTE_ABORT, A, 0, PAWLI_WHY_BEAT_FAILED);
     tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
     tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_BEAT_FAILED);
@@ -202,6 +225,29 @@ static void c11_lease_end(struct tale *t, bool is_bad)
     tale_pass(t, 1);
     t->jobs[0].state = PAWL_IN_FLIGHT;
     tale_reap(t, 0, PAWL_REASON_CANCELLED);
+}
+
+/* The execution timeout has passed while the worker stood still: no beat is owed any more. */
+static void c11_timed_out(struct tale *t, bool is_bad)
+{
+    int beats = is_bad ? 8 : 11;
+    tale_up(t, A);
+    tale_enqueue(t, 0);
+    tale_work(t, A, 0);
+    for (int i = 0; i < beats; i++) {
+        tale_pass(t, TALE_BEAT_MS);
+        tale_renew(t, A, 0);
+        tale_confirm(t, A, 0);
+    }
+    tale_note(t, PAWLI_NOTE_PAUSE_BEGIN, A, 0);
+    tale_pass(t, 2 * TALE_BEAT_MS + 500);
+    tale_note(t, PAWLI_NOTE_PAUSE_END, A, 0);
+    tale_job_note(t, PAWLI_NOTE_ENDED, A, 0, PAWLI_RESULT_RETRY);
+    tale_note(t, PAWLI_NOTE_STEP, A, 0);
+    tale_job_note(t, PAWLI_NOTE_SEND_SETTLE, A, 0, PAWL_RETRY);
+    tale_settle(t, A, 0, PAWL_RETRY, PAWL_DEFAULT);
+    tale_job_note(t, PAWLI_NOTE_OVER, A, 0, PAWLI_WHY_SETTLED);
+    tale_cancel(t, 0);
 }
 
 /* What the worker believes does not matter once the store calls the lease expired. */
@@ -612,12 +658,14 @@ static const struct story stories[] = {
     STORY(C10, c10_settle_fault),
     STORY(C10, c10_beat_failed),
     STORY(C10, c10_one_lost),
+    STORY(C10, c10_hung_before),
     STORY(C11, c11_settled_late),
     STORY(C11, c11_started_late),
     STORY(C11, c11_unconfirmed),
     STORY(C11, c11_nobodys),
     STORY(C11, c11_sent_after_abort),
     STORY(C11, c11_lease_end),
+    STORY(C11, c11_timed_out),
     STORY(C11, c11_store_truth),
     STORY(C12, c12_abort_first),
     STORY(C12, c12_released_first),

@@ -50,23 +50,31 @@ typedef pawl_code verb_run(struct call *call);
 
 static pawl_code enqueue(struct call *call)
 {
-    pawl_enqueue_row rows[4];
-    for (size_t i = 0; i < 4; i++) {
+    pawl_enqueue_row rows[8];
+    for (size_t i = 0; i < 8; i++) {
         pawl_enqueue_init(&rows[i]);
         rows[i].queue = i < 2 ? "new" : "newer";
         rows[i].payload = "bytes";
         rows[i].payload_len = 5;
     }
+    rows[0].ordering_key = "of a queue that must go again";
     rows[1].dedupe_key = "new key";
     rows[2].queue = "a";
     rows[2].dedupe_key = "key"; /* DUPLICATE: its queue and record must go again */
     rows[3].id = call->filled.ready;
-    return pawl_enqueue(call->world.store, rows, 4, call->results.enqueued, NULL);
+    rows[4].queue = rows[5].queue = "k";
+    rows[4].ordering_key = "k"; /* one that is there, and two that are not */
+    rows[5].ordering_key = "new";
+    rows[6].ordering_key = "new";
+    rows[7] = rows[5];
+    rows[7].id = call->filled.second; /* EXISTS: its use of the key must go again */
+    return pawl_enqueue(call->world.store, rows, 8, call->results.enqueued, NULL);
 }
 
 static pawl_code claim(struct call *call)
 {
     pawl_claim_line lines[] = {
+        {.queue = "k", .jobs_max = 5, .lease_ms = PAWL_DEFAULT},
         {.queue = "b", .jobs_max = 5, .lease_ms = PAWL_DEFAULT},
         {.queue = "b.second", .jobs_max = 5, .lease_ms = PAWL_DEFAULT},
         {.queue = "b.doomed", .jobs_max = 5, .lease_ms = 500},
@@ -74,7 +82,7 @@ static pawl_code claim(struct call *call)
         {.queue = "a", .jobs_max = 5, .lease_ms = PAWL_DEFAULT},
     };
     pawl_claim_args args = {
-        .worker = "new-worker", .lines = lines, .lines_count = 5, .bytes_max = PAWL_DEFAULT};
+        .worker = "new-worker", .lines = lines, .lines_count = 6, .bytes_max = PAWL_DEFAULT};
     call->is_jobs = true;
     return pawl_claim(call->world.store, &args, call->results.jobs, ROOM, &call->count, NULL);
 }
@@ -192,14 +200,15 @@ static pawl_code queue_pause(struct call *call)
 static pawl_code cancel(struct call *call)
 {
     pawl_id ids[] = {call->filled.marked.id, call->filled.ready, call->filled.held.id,
-                     call->filled.keyed, call->filled.ready};
-    return pawl_cancel(call->world.store, ids, 5, call->results.changed, NULL);
+                     call->filled.keyed,     call->filled.ready, call->filled.second};
+    return pawl_cancel(call->world.store, ids, 6, call->results.changed, NULL);
 }
 
 static pawl_code redrive(struct call *call)
 {
-    pawl_id ids[] = {call->filled.failed, call->filled.discarded, call->filled.cancelled};
-    return pawl_redrive(call->world.store, ids, 3, call->results.changed, NULL);
+    pawl_id ids[] = {call->filled.failed, call->filled.discarded, call->filled.cancelled,
+                     call->filled.dead};
+    return pawl_redrive(call->world.store, ids, 4, call->results.changed, NULL);
 }
 
 static pawl_code discard(struct call *call)

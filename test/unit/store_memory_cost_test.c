@@ -13,6 +13,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -86,7 +87,8 @@ COUNTED(due, entry)
 COUNTED(held, entry)
 COUNTED(finished, entry)
 COUNTED(deadline, entry)
-COUNTED(key, entry)
+COUNTED(dedupe, entry)
+COUNTED(ordering, ordering_key)
 COUNTED(holder, holder)
 COUNTED(queue, queue)
 COUNTED(presence, presence)
@@ -222,6 +224,69 @@ static void test_a_claim_costs_what_it_returns(void **state)
     print_message("# %llu operations among 10 of each, %llu among 5,000\n",
                   (unsigned long long)small, (unsigned long long)large);
     assert_int_equal(small, large);
+}
+
+/* `crowd` jobs behind a leased one of their key, and as many behind one that is delayed. */
+static uint64_t cost_beside_stuck_keys(size_t crowd)
+{
+    struct world world;
+    world_make(&world, 1);
+    pawl_enqueue_row row = plain_row("q");
+    row.ordering_key = "stuck";
+    row.priority = PAWL_PRIORITY_URGENT;
+    enqueue_many(&world, &row, 1);
+    (void)world_claim_one(&world, "other", "q");
+    enqueue_many(&world, &row, crowd);
+    row.ordering_key = "delayed";
+    row.delay_ms = 3600000;
+    enqueue_many(&world, &row, 1);
+    row.delay_ms = 0;
+    enqueue_many(&world, &row, crowd);
+    row.ordering_key = "free";
+    enqueue_many(&world, &row, 3);
+    (void)cost_of_claim(&world); /* the first one of a worker makes its name known */
+    uint64_t cost = cost_of_claim(&world);
+    world_end(&world);
+    return cost;
+}
+
+/* No scan over what waits behind a stuck key. */
+static void test_a_stuck_key_costs_nobody_else(void **state)
+{
+    (void)state;
+    assert_int_equal(cost_beside_stuck_keys(1), cost_beside_stuck_keys(20000));
+}
+
+/* Jobs without a key pay nothing for those that have one, and a keyed drain costs what there is. */
+static uint64_t cost_of_keyed_drain(size_t jobs_count, size_t keys_count)
+{
+    struct world world;
+    char key[16];
+    world_make(&world, 1);
+    pawl_enqueue_row row = plain_row("q");
+    row.ordering_key = key;
+    operations = 0;
+    for (size_t i = 0; i < jobs_count; i++) {
+        (void)snprintf(key, sizeof(key), "%zu", i % keys_count); /* fits */
+        enqueue_many(&world, &row, 1);
+    }
+    size_t drained = 0;
+    for (size_t count = 1; count > 0; drained += count)
+        count = claim_and_settle(&world);
+    assert_int_equal(drained, jobs_count);
+    uint64_t cost = operations;
+    world_end(&world);
+    return cost;
+}
+
+static void test_a_keyed_drain_costs_what_there_is(void **state)
+{
+    (void)state;
+    uint64_t many = cost_of_keyed_drain(10000, 10000);
+    uint64_t few = cost_of_keyed_drain(10000, 100);
+    print_message("# %llu operations with a key each, %llu with 100 keys\n",
+                  (unsigned long long)many, (unsigned long long)few);
+    assert_true(few <= many + many / 10);
 }
 
 /* What has come due or has expired is moved once, by whoever comes first. */
@@ -374,6 +439,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_drain_costs_what_there_is),
         cmocka_unit_test(test_a_claim_costs_what_it_returns),
+        cmocka_unit_test(test_a_stuck_key_costs_nobody_else),
+        cmocka_unit_test(test_a_keyed_drain_costs_what_there_is),
         cmocka_unit_test(test_what_has_come_due_is_moved_once),
         cmocka_unit_test(test_a_queue_named_often_costs_what_it_returns),
         cmocka_unit_test(test_a_claim_puts_away_few_lost_jobs),

@@ -238,6 +238,110 @@ static void test_terminal_claimable(void **state)
     end(&world);
 }
 
+/* ---- ordering keys and bounds */
+
+static pawl_enqueue_row row_of_key(void)
+{
+    pawl_enqueue_row row;
+    pawl_enqueue_init(&row);
+    row.queue = "q";
+    row.ordering_key = "k";
+    return row;
+}
+
+/* The first of two jobs of a key, claimed; and its id, and the other's. */
+static pawl_job take_first(struct world *world, pawl_id *ret_ids)
+{
+    pawl_enqueue_row row = row_of_key();
+    world_make(world, 1);
+    ret_ids[0] = world_enqueue_row(world, &row);
+    ret_ids[1] = world_enqueue_row(world, &row);
+    return world_claim_one(world, "w", "q");
+}
+
+static void test_key_retry_overtaken(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_id ids[2];
+    pawl_job job = take_first(&world, ids);
+    switch_on(PAWLI_MUTANT_KEY_RETRY_OVERTAKEN, NULL);
+    world_settle(&world, "w", &job, PAWL_RETRY);
+    job = world_claim_one(&world, "w", "q");
+    assert_int_equal(pawl_id_compare(&job.id, &ids[1]), 0);
+    turn(&world, 20000);
+    assert_int_equal(world_claim(&world, "w", "q", &job, 1), 0); /* still one at a time */
+    end(&world);
+}
+
+static void test_key_release_forgets(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_id ids[2];
+    pawl_job jobs[3];
+    pawl_code code;
+    jobs[0] = take_first(&world, ids);
+    pawl_lease lease = world_lease(&jobs[0]);
+    switch_on(PAWLI_MUTANT_KEY_RELEASE_FORGETS, NULL);
+    assert_int_equal(pawl_release(world.store, "w", &lease, 1, &code, NULL), PAWL_OK);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 3), 2);
+    world_settle(&world, "w", &jobs[0], PAWL_SUCCEED);
+    world_settle(&world, "w", &jobs[1], PAWL_SUCCEED);
+    end(&world);
+}
+
+static void test_key_claim_two(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_enqueue_row row = row_of_key();
+    pawl_job jobs[4];
+    world_make(&world, 1);
+    switch_on(PAWLI_MUTANT_KEY_CLAIM_TWO, NULL);
+    for (int i = 0; i < 4; i++)
+        (void)world_enqueue_row(&world, &row);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 4), 2);
+    world_settle(&world, "w", &jobs[0], PAWL_SUCCEED);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 4), 1);
+    end(&world);
+}
+
+static void test_fence_reused(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_id ids[2];
+    pawl_job first = take_first(&world, ids);
+    switch_on(PAWLI_MUTANT_FENCE_REUSED, NULL);
+    turn(&world, 30000);
+    pawl_job again = world_claim_one(&world, "w", "q");
+    assert_int_equal(pawl_id_compare(&again.id, &ids[0]), 0);
+    assert_true(again.fence == first.fence);
+    world_settle(&world, "w", &again, PAWL_SUCCEED);
+    pawl_job next = world_claim_one(&world, "w", "q");
+    assert_true(next.fence > first.fence);
+    end(&world);
+}
+
+static void test_in_flight_uncounted(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_queue_settings settings;
+    pawl_job jobs[4];
+    world_make(&world, 1);
+    pawl_queue_settings_init(&settings);
+    settings.max_in_flight = 2;
+    assert_int_equal(pawl_queue_set(world.store, "q", &settings, NULL), PAWL_OK);
+    for (int i = 0; i < 4; i++)
+        (void)world_enqueue(&world, "q");
+    switch_on(PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED, NULL);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 4), 2);
+    assert_int_equal(world_claim(&world, "w", "q", jobs, 4), 2);
+    end(&world);
+}
+
 /* ---- the window before the lock */
 
 static void let_it_expire(struct world *other)
@@ -275,6 +379,11 @@ int main(void)
         cmocka_unit_test(test_token_per_worker),
         cmocka_unit_test(test_settle_replay_again),
         cmocka_unit_test(test_terminal_claimable),
+        cmocka_unit_test(test_key_retry_overtaken),
+        cmocka_unit_test(test_key_release_forgets),
+        cmocka_unit_test(test_key_claim_two),
+        cmocka_unit_test(test_fence_reused),
+        cmocka_unit_test(test_in_flight_uncounted),
         cmocka_unit_test(test_the_clock_is_read_under_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "support/memory_world.h"
 
 #include "store/memory/memory.h"
+#include "store/once.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -98,6 +99,31 @@ static void test_a_queue_goes_with_its_last_job(void **state)
     assert_true(RB_EMPTY(&world.memory->queues));
     assert_true(RB_EMPTY(&world.memory->holders)); /* its row named the worker */
     assert_int_equal(world.memory->jobs_count, 0);
+    world_end(&world);
+}
+
+/* Keys of requests go by pruning, so many at a time, also where nobody begins another one. */
+static void test_old_keys_of_requests_are_pruned(void **state)
+{
+    (void)state;
+    struct world world;
+    struct pawli_once_found found;
+    struct pawli_once_args args = {.keep_ms = 1000, .hold_ms = 1000};
+    size_t count;
+    world_make(&world, 1);
+    for (uint8_t i = 0; i < 3; i++) {
+        args.key[0] = i;
+        assert_int_equal(pawli_once_begin(world.store, &args, &found, NULL), PAWL_OK);
+        assert_int_equal(found.state, PAWLI_ONCE_NEW);
+    }
+    assert_int_equal(pawl_prune(world.store, 10, &count, NULL), PAWL_OK);
+    assert_non_null(TAILQ_FIRST(&world.memory->onces));
+    world_turn_ms(&world, 1000);
+    assert_int_equal(pawl_prune(world.store, 2, &count, NULL), PAWL_OK);
+    assert_int_equal(count, 0); /* they are not counted */
+    assert_non_null(TAILQ_FIRST(&world.memory->onces));
+    assert_int_equal(pawl_prune(world.store, 2, &count, NULL), PAWL_OK);
+    assert_null(TAILQ_FIRST(&world.memory->onces));
     world_end(&world);
 }
 
@@ -405,6 +431,44 @@ static void test_whatever_makes_a_job_claimable_hints(void **state)
     world_end(&world);
 }
 
+/* So does whatever lets another job through: the end of the first of its key, and room. */
+static void test_whoever_lets_another_through_hints(void **state)
+{
+    (void)state;
+    struct world world;
+    pawl_enqueue_row row;
+    pawl_queue_settings settings;
+    world_make(&world, 1);
+    pawl_enqueue_init(&row);
+    row.queue = "q";
+    row.ordering_key = "k";
+    (void)world_enqueue_row(&world, &row);
+    (void)is_hinted(&world);
+    (void)world_enqueue_row(&world, &row); /* behind another: nothing has become claimable */
+    assert_false(is_hinted(&world));
+    pawl_job job = world_claim_one(&world, "w", "q");
+    assert_false(is_hinted(&world));
+    world_settle(&world, "w", &job, PAWL_SUCCEED);
+    assert_true(is_hinted(&world));
+
+    pawl_queue_settings_init(&settings);
+    settings.max_in_flight = 1;
+    assert_int_equal(pawl_queue_set(world.store, "bounded", &settings, NULL), PAWL_OK);
+    (void)world_enqueue(&world, "bounded");
+    (void)world_enqueue(&world, "bounded");
+    job = world_claim_one(&world, "w", "bounded");
+    (void)is_hinted(&world);
+    world_settle(&world, "w", &job, PAWL_SUCCEED);
+    assert_true(is_hinted(&world));
+    job = world_claim_one(&world, "w", "bounded");
+    world_settle(&world, "w", &job, PAWL_SUCCEED);
+    assert_false(is_hinted(&world)); /* nobody waits for the room */
+    settings.max_in_flight = 2;
+    assert_int_equal(pawl_queue_set(world.store, "bounded", &settings, NULL), PAWL_OK);
+    assert_true(is_hinted(&world));
+    world_end(&world);
+}
+
 /* ---- options */
 
 /* ---- a clock that is not after 1970 */
@@ -568,6 +632,7 @@ int main(void)
         cmocka_unit_test(test_a_full_store_refuses_the_whole_batch),
         cmocka_unit_test(test_a_payload_has_the_options_bound),
         cmocka_unit_test(test_a_queue_goes_with_its_last_job),
+        cmocka_unit_test(test_old_keys_of_requests_are_pruned),
         cmocka_unit_test(test_done_work_keeps_no_payload),
         cmocka_unit_test(test_claims_go_round_the_shards),
         cmocka_unit_test(test_a_shard_is_in_order),
@@ -577,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_a_clock_set_back_takes_due_jobs_away),
         cmocka_unit_test(test_a_wait_ends_by_a_hint),
         cmocka_unit_test(test_whatever_makes_a_job_claimable_hints),
+        cmocka_unit_test(test_whoever_lets_another_through_hints),
         cmocka_unit_test(test_a_clock_before_1970_is_told_of),
         cmocka_unit_test(test_bad_options_are_refused),
     };

@@ -7,6 +7,7 @@
  * Never: sleeps, or depends on who comes first.
  */
 #include "support/memory_check.h"
+#include "support/memory_world.h"
 
 #include "base/random.h"
 #include "store/memory/memory.h"
@@ -207,10 +208,193 @@ static void test_threads_share_one_store(void **state)
     pawl_memory_free(crowd.memory);
 }
 
+/* ---- ordering keys */
+
+#define KEYS          6  /* of each producer: so few that enqueues and settles of one key meet */
+#define ROUNDS_OF_KEY 60 /* jobs of each key */
+#define KEYED_ALL     (PRODUCERS * KEYS * ROUNDS_OF_KEY)
+
+/* What the jobs of one key found. Only one of them may run at a time, so nothing here is locked:
+ * the thread sanitizer's build would tell. */
+struct turnstile {
+    _Atomic int inside;
+    int64_t last_round; /* from 1 */
+    int64_t last_fence;
+};
+
+struct turn {
+    int producer;
+    int key;
+    int64_t round;
+};
+
+struct keyed_crowd {
+    struct crowd crowd; /* first */
+    struct turnstile turnstiles[PRODUCERS][KEYS];
+};
+
+static void *produce_keyed(void *user)
+{
+    struct member *member = user;
+    pawl_store *store = open_own(member->crowd);
+    for (int64_t round = 1; round <= ROUNDS_OF_KEY; round++) {
+        pawl_enqueue_row rows[KEYS];
+        pawl_enqueued results[KEYS];
+        struct turn turns[KEYS];
+        char keys[KEYS][16];
+        for (int k = 0; k < KEYS; k++) {
+            turns[k] = (struct turn){member->number, k, round};
+            (void)snprintf(keys[k], sizeof(keys[k]), "%d/%d", member->number, k);
+            pawl_enqueue_init(&rows[k]);
+            rows[k].queue = "keyed";
+            rows[k].ordering_key = keys[k];
+            rows[k].priority = (int)(round % 10);
+            rows[k].payload = &turns[k];
+            rows[k].payload_len = sizeof(turns[k]);
+        }
+        expect(member->crowd, pawl_enqueue(store, rows, KEYS, results, NULL) == PAWL_OK);
+    }
+    pawl_store_close(store);
+    return NULL;
+}
+
+/* Through the turnstile of its key: alone, in order, with a higher fence. */
+static void pass(struct crowd *crowd, const pawl_job *job)
+{
+    struct turn turn;
+    memcpy(&turn, job->payload, sizeof(turn));
+    struct keyed_crowd *keyed = (struct keyed_crowd *)crowd;
+    struct turnstile *turnstile = &keyed->turnstiles[turn.producer][turn.key];
+    expect(crowd, atomic_fetch_add(&turnstile->inside, 1) == 0);
+    expect(crowd, turn.round == turnstile->last_round + 1 || job->lease_version > 1);
+    expect(crowd, job->fence > turnstile->last_fence);
+    turnstile->last_round = turn.round;
+    turnstile->last_fence = job->fence;
+    (void)atomic_fetch_sub(&turnstile->inside, 1);
+}
+
+static void *work_keyed(void *user)
+{
+    struct member *member = user;
+    struct crowd *crowd = member->crowd;
+    pawl_store *store = open_own(crowd);
+    char worker[16];
+    (void)snprintf(worker, sizeof(worker), "worker-%d", member->number);
+    pawl_claim_line line = {.queue = "keyed", .jobs_max = BATCH, .lease_ms = PAWL_DEFAULT};
+    pawl_claim_args args = {
+        .worker = worker, .lines = &line, .lines_count = 1, .bytes_max = PAWL_DEFAULT};
+    for (int i = 0; i < ROUNDS_MAX && atomic_load(&crowd->done) < KEYED_ALL; i++) {
+        pawl_job jobs[BATCH];
+        pawl_settle_row rows[BATCH];
+        pawl_settled settled[BATCH];
+        size_t count = 0;
+        bool is_hint;
+        expect(crowd, pawl_claim(store, &args, jobs, BATCH, &count, NULL) == PAWL_OK);
+        for (size_t k = 0; k < count; k++) {
+            pass(crowd, &jobs[k]);
+            pawl_settle_init(&rows[k]);
+            rows[k].lease = (pawl_lease){jobs[k].id, jobs[k].token, jobs[k].lease_version};
+            rows[k].action = (i + (int)k) % 5 == 0 ? PAWL_SNOOZE : PAWL_SUCCEED;
+            rows[k].delay_ms = 0;
+            pawl_job_clear(&jobs[k]);
+        }
+        if (count == 0) {
+            expect(crowd, pawl_wait(store, 1, &is_hint, NULL) == PAWL_OK);
+            continue;
+        }
+        expect(crowd, pawl_settle(store, worker, rows, count, settled, NULL) == PAWL_OK);
+        for (size_t k = 0; k < count; k++) {
+            expect(crowd, settled[k].code == PAWL_OK);
+            if (rows[k].action == PAWL_SUCCEED)
+                atomic_fetch_add(&crowd->done, 1);
+        }
+    }
+    pawl_store_close(store);
+    return NULL;
+}
+
+/* RES-7: exclusive and in order per key, and none is left waiting by an enqueue that met a settle.
+ */
+static void test_threads_share_ordering_keys(void **state)
+{
+    (void)state;
+    struct pawli_seeded seeded = {.state = 6};
+    pawl_random random = pawli_seeded_as_random(&seeded);
+    static struct keyed_crowd keyed;
+    pawl_memory_options options;
+    pawl_memory_options_init(&options);
+    options.random = &random;
+    options.shards = 2;
+    assert_int_equal(pawl_memory_new(&options, &keyed.crowd.memory, NULL), PAWL_OK);
+    struct member members[PRODUCERS + WORKERS];
+    for (int i = 0; i < PRODUCERS + WORKERS; i++) {
+        members[i] = (struct member){.crowd = &keyed.crowd, .number = i};
+        assert_int_equal(pthread_create(&members[i].thread, NULL,
+                                        i < PRODUCERS ? produce_keyed : work_keyed, &members[i]),
+                         0);
+    }
+    for (int i = 0; i < PRODUCERS + WORKERS; i++)
+        assert_int_equal(pthread_join(members[i].thread, NULL), 0);
+    assert_int_equal(atomic_load(&keyed.crowd.troubles), 0);
+    assert_int_equal(atomic_load(&keyed.crowd.done), KEYED_ALL);
+    assert_null(pawli_memory_check(keyed.crowd.memory));
+    pawl_memory_free(keyed.crowd.memory);
+}
+
+/* ---- the lost wake-up */
+
+#define WAKE_ROUNDS 500
+
+/* RES-7: another thread enqueues behind a job while that one ends. Whoever comes first, the new one
+ * can be claimed afterwards. */
+static void *enqueue_behind(void *user)
+{
+    struct member *member = user;
+    pawl_store *store = open_own(member->crowd);
+    pawl_enqueue_row row;
+    pawl_enqueued result;
+    pawl_enqueue_init(&row);
+    row.queue = "keyed";
+    row.ordering_key = "k";
+    expect(member->crowd, pawl_enqueue(store, &row, 1, &result, NULL) == PAWL_OK);
+    pawl_store_close(store);
+    return NULL;
+}
+
+static pawl_job claim_the_only_one(struct world *world)
+{
+    pawl_job jobs[2];
+    assert_int_equal(world_claim(world, "w", "keyed", jobs, 2), 1);
+    return jobs[0];
+}
+
+static void test_wake_an_enqueue_and_the_end_of_the_first(void **state)
+{
+    (void)state;
+    struct world world;
+    world_make(&world, 1);
+    struct crowd crowd = {.memory = world.memory};
+    struct member member = {.crowd = &crowd};
+    (void)enqueue_behind(&member);
+    for (int i = 0; i < WAKE_ROUNDS; i++) {
+        pawl_job first = claim_the_only_one(&world);
+        assert_int_equal(pthread_create(&member.thread, NULL, enqueue_behind, &member), 0);
+        world_settle(&world, "w", &first, i % 2 == 0 ? PAWL_SUCCEED : PAWL_FAIL);
+        assert_int_equal(pthread_join(member.thread, NULL), 0);
+        pawl_job_clear(&first);
+    }
+    pawl_job last = claim_the_only_one(&world);
+    pawl_job_clear(&last);
+    assert_int_equal(atomic_load(&crowd.troubles), 0);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_share_one_store),
+        cmocka_unit_test(test_threads_share_ordering_keys),
+        cmocka_unit_test(test_wake_an_enqueue_and_the_end_of_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

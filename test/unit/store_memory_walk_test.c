@@ -49,6 +49,12 @@ static const char *a_worker(struct walker *walker)
     return workers[below(walker, 4)];
 }
 
+static const char *an_ordering_key(struct walker *walker)
+{
+    static const char *const keys[] = {"o1", "o2", "o3", "o4"};
+    return keys[below(walker, 4)];
+}
+
 static pawl_id an_id(struct walker *walker)
 {
     return walker->ids[below(walker, KEPT)];
@@ -65,6 +71,8 @@ static pawl_filter a_filter(struct walker *walker)
         filter.reason = (pawl_reason)below(walker, REASONS_COUNT);
     if (below(walker, 4) == 0)
         filter.worker = a_worker(walker);
+    if (filter.queue != NULL && below(walker, 3) == 0)
+        filter.ordering_key = an_ordering_key(walker);
     return filter;
 }
 
@@ -85,6 +93,8 @@ static void enqueue(struct walker *walker)
             rows[i].start_within_ms = rows[i].delay_ms + 1 + below(walker, 8000);
         if (below(walker, 3) == 0)
             rows[i].dedupe_key = keys[below(walker, 3)];
+        if (below(walker, 2) == 0)
+            rows[i].ordering_key = an_ordering_key(walker);
         if (below(walker, 8) == 0 && walker->world.memory->shards == 1)
             rows[i].id = an_id(walker); /* EXISTS, also where it is pruned meanwhile: a new one */
         rows[i].payload = "12345678";
@@ -93,6 +103,19 @@ static void enqueue(struct walker *walker)
     assert_int_equal(pawl_enqueue(walker->world.store, rows, count, results, NULL), PAWL_OK);
     for (size_t i = 0; i < count; i++)
         walker->ids[below(walker, KEPT)] = results[i].id;
+}
+
+/* After a claim that took some, no shard of the queue is above its share. */
+static void assert_within_bound(struct walker *walker, const char *name)
+{
+    pawl_memory *memory = walker->world.memory;
+    const struct queue *queue = pawli_memory_queue_find(memory, name);
+    int64_t bound = queue->settings.max_in_flight;
+    int64_t in_flight = 0;
+    for (int64_t shard = 0; shard < memory->shards; shard++)
+        in_flight += queue->lines[shard].in_flight;
+    /* What was in flight when the bound was lowered may be above it, in shards that gave none. */
+    assert_true(bound == 0 || in_flight <= bound || memory->shards > 1);
 }
 
 static void claim(struct walker *walker)
@@ -108,12 +131,18 @@ static void claim(struct walker *walker)
             .lease_ms = below(walker, 2) == 0 ? PAWL_DEFAULT : 100 + below(walker, 3000),
         };
     pawl_claim_args args = {.worker = worker, .lines = lines, .lines_count = 3};
+    int64_t fence = walker->world.memory->fence;
     args.bytes_max = below(walker, 3) == 0 ? 1 + below(walker, 12) : PAWL_DEFAULT;
     size_t jobs_max = 1 + (size_t)below(walker, 6);
     assert_int_equal(pawl_claim(walker->world.store, &args, jobs, jobs_max, &count, NULL), PAWL_OK);
     for (size_t i = 0; i < count; i++) {
         int64_t at = below(walker, KEPT);
         walker->leases[at] = world_lease(&jobs[i]);
+        if (jobs[i].ordering_key[0] != '\0') {
+            assert_true(jobs[i].fence > fence);
+            fence = jobs[i].fence;
+        }
+        assert_within_bound(walker, jobs[i].queue);
         (void)snprintf(walker->holders[at], sizeof(walker->holders[at]), "%s", worker);
         pawl_job_clear(&jobs[i]);
     }
@@ -204,6 +233,7 @@ static void change_settings(struct walker *walker)
     settings.max_lost_leases = 1 + below(walker, 4);
     settings.keep_succeeded_ms = 1 + below(walker, 20000);
     settings.keep_failed_ms = 1 + below(walker, 20000);
+    settings.max_in_flight = below(walker, 2) == 0 ? 0 : 5 + below(walker, 4);
     assert_int_equal(pawl_queue_set(walker->world.store, queue, &settings, NULL), PAWL_OK);
     assert_int_equal(pawl_queue_pause(walker->world.store, queue, below(walker, 4) == 0, NULL),
                      PAWL_OK);
@@ -225,7 +255,8 @@ static bool is_match(const pawl_job *job, const pawl_filter *filter)
     return (filter->queue == NULL || strcmp(filter->queue, job->queue) == 0) &&
            (filter->states == 0 || (filter->states & 1u << job->state) != 0) &&
            (filter->reason == PAWL_REASON_NONE || filter->reason == job->reason) &&
-           (filter->worker == NULL || strcmp(filter->worker, job->worker) == 0);
+           (filter->worker == NULL || strcmp(filter->worker, job->worker) == 0) &&
+           (filter->ordering_key == NULL || strcmp(filter->ordering_key, job->ordering_key) == 0);
 }
 
 /* All pages of a filter are all jobs that match it, in the order of their ids. */

@@ -10,6 +10,8 @@
 #include "support/memory_world.h"
 
 #include "core/id.h"
+#include "pawl/metrics.h"
+#include "store/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,6 +215,11 @@ static void test_enqueue_refuses_bad_rows(void **state)
     REFUSED("row 1: dedupe_key is empty", ENQUEUE2);
     rows[1].dedupe_key = long_key;
     REFUSED("dedupe_key is longer than 255", ENQUEUE2);
+    rows[1].dedupe_key = NULL;
+    rows[1].ordering_key = long_key;
+    REFUSED("row 1: ordering_key is longer than 255", ENQUEUE2);
+    rows[1].ordering_key = "tab\t";
+    REFUSED("ordering_key is bad after 3 bytes", ENQUEUE2);
 }
 
 /* An id of the caller's own making is taken where its bits name the right shard only. */
@@ -239,9 +246,9 @@ static void test_enqueue_refuses_an_id_of_another_shard(void **state)
     size_t i = 0;
     do {
         assert_true(i < COUNT_OF(keys));
-        key.dedupe_key = keys[i++];
+        key.key = keys[i++];
     } while (pawli_shard_of(&key, &good, 8) == pawli_id_shard(&good, 8));
-    rows[1].dedupe_key = key.dedupe_key;
+    rows[1].dedupe_key = key.key;
     REFUSED("pawl_id_new()", ENQUEUE2);
 }
 
@@ -474,6 +481,13 @@ static void test_list_and_leases_refuse_bad_arguments(void **state)
     NUMBER_REFUSED("reason is 11", filter.reason, PAWL_REASON_START_BY + 1, LIST);
     NUMBER_REFUSED("reason", filter.reason, -1, LIST);
     NUMBER_REFUSED("reason", filter.reason, -1, LEASES);
+    filter.ordering_key = "k";
+    REFUSED("queue is missing", LIST);
+    filter.queue = "q";
+    filter.ordering_key = "";
+    REFUSED("ordering_key is empty", LIST);
+    filter.ordering_key = "\n";
+    REFUSED("ordering_key is bad", LIST);
 }
 
 /* ---- workers and queues */
@@ -496,6 +510,14 @@ static void test_workers_refuse_bad_arguments(void **state)
     seen.host = "host";
     NAME_REFUSED("version", seen.version, SEEN);
     seen.version = "1";
+    char many[PAWL_QUEUES_TEXT_MAX + 2];
+    memset(many, 'q', sizeof(many) - 1);
+    many[PAWL_QUEUES_TEXT_MAX + 1] = '\0';
+    seen.queues = many;
+    REFUSED("queues", SEEN);
+    seen.queues = "a\nb";
+    REFUSED("queues", SEEN);
+    seen.queues = NULL;
     NUMBER_REFUSED("kind", seen.kind, 2, SEEN);
     NUMBER_REFUSED("kind", seen.kind, -1, SEEN);
     REFUSED("store", pawl_worker_ended(NULL, name, e));
@@ -528,6 +550,12 @@ static void test_queues_refuse_bad_arguments(void **state)
     REFUSED("store", pawl_queue_pause(NULL, queue, true, e));
     NAME_REFUSED("queue", queue, pawl_queue_get(front->store, queue, out, e));
     NAME_REFUSED("queue", queue, pawl_queue_set(front->store, queue, &settings, e));
+    queue = "q";
+    NUMBER_REFUSED("max_in_flight is -1", settings.max_in_flight, -1,
+                   pawl_queue_set(front->store, queue, &settings, e));
+    /* Each of the eight shards needs a share. */
+    NUMBER_REFUSED("max_in_flight is 7, and the store has 8 shards", settings.max_in_flight, 7,
+                   pawl_queue_set(front->store, queue, &settings, e));
     NAME_REFUSED("queue", queue, pawl_queue_pause(front->store, queue, true, e));
     REFUSED("store", pawl_queue_stats(NULL, NULL, rows, ROOM, count, e));
     REFUSED("ret_rows", pawl_queue_stats(front->store, NULL, NULL, ROOM, count, e));
@@ -535,6 +563,18 @@ static void test_queues_refuse_bad_arguments(void **state)
     SIZES_REFUSED("rows_max", pawl_queue_stats(front->store, NULL, rows, size, count, e));
     OPTIONAL_NAME_REFUSED("after", after,
                           pawl_queue_stats(front->store, after, rows, ROOM, count, e));
+    REFUSED("store", pawl_queue_depths(NULL, NULL, rows, ROOM, count, e));
+    REFUSED("ret_rows", pawl_queue_depths(front->store, NULL, NULL, ROOM, count, e));
+    REFUSED("ret_count", pawl_queue_depths(front->store, NULL, rows, ROOM, NULL, e));
+    SIZES_REFUSED("rows_max", pawl_queue_depths(front->store, NULL, rows, size, count, e));
+    pawl_depth_args args = {.queue = NULL};
+    OPTIONAL_NAME_REFUSED("after", args.after,
+                          pawl_queue_depths(front->store, &args, rows, ROOM, count, e));
+    args.after = NULL;
+    OPTIONAL_NAME_REFUSED("queue", args.queue,
+                          pawl_queue_depths(front->store, &args, rows, ROOM, count, e));
+    args = (pawl_depth_args){.queue = "a", .after = "b"};
+    REFUSED("after", pawl_queue_depths(front->store, &args, rows, ROOM, count, e));
 }
 
 /* ---- operating */

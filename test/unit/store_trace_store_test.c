@@ -91,7 +91,9 @@ static size_t give_jobs(pawl_store *store, pawl_job *jobs)
             .lease_ms = 12,
             .timeout_ms = 13,
             .is_cancel_asked = true,
+            .fence = 14,
         };
+        pawli_text_copy(jobs[i].ordering_key, sizeof(jobs[i].ordering_key), "k");
         pawli_text_copy(jobs[i].queue, sizeof(jobs[i].queue), "q");
         pawli_text_copy(jobs[i].worker, sizeof(jobs[i].worker), "w");
     }
@@ -423,7 +425,8 @@ static void enqueues_are_recorded(void **state)
          .max_retries = 7,
          .timeout_ms = 8,
          .backoff_base_ms = 9,
-         .backoff_max_ms = 10},
+         .backoff_max_ms = 10,
+         .ordering_key = "k"},
         {.id = fake_id(2), .queue = "q", .payload = "secret", .payload_len = 6},
     };
     pawl_enqueued results[2];
@@ -447,6 +450,8 @@ static void enqueues_are_recorded(void **state)
     assert_int_equal(row->timeout_ms, 8);
     assert_int_equal(row->backoff_base_ms, 9);
     assert_int_equal(row->backoff_max_ms, 10);
+    assert_string_equal(row->ordering_key, "k");
+    assert_string_equal(record->rows[1].ordering_key, "");
 }
 
 /* What may have been done keeps its rows; what was not done does not. */
@@ -520,6 +525,8 @@ static void grants_are_recorded_without_their_tokens(void **state)
         assert_int_equal(row->timeout_ms, 13);
         assert_true(row->is_cancel_asked);
         assert_string_equal(row->queue, "q");
+        assert_string_equal(row->ordering_key, "k");
+        assert_int_equal(row->fence, 14);
     }
     bench->fake.count = 0;
     assert_int_equal(bench->ops->claim(bench->store, &args, jobs, 2, &count, NULL), PAWL_OK);
@@ -675,7 +682,8 @@ static void operators_are_recorded(void **state)
                                     .max_retries = 53,
                                     .max_lost_leases = 54,
                                     .backoff_base_ms = 55,
-                                    .backoff_max_ms = 56};
+                                    .backoff_max_ms = 56,
+                                    .max_in_flight = 57};
     assert_int_equal(bench->ops->queue_set(bench->store, "q", &settings, NULL), PAWL_OK);
     const struct pawli_trace_record *record = recorded(bench);
     check_head(record, PAWLI_VERB_QUEUE_SET, "q");
@@ -686,6 +694,7 @@ static void operators_are_recorded(void **state)
     assert_int_equal(row->max_lost_leases, 54);
     assert_int_equal(row->backoff_base_ms, 55);
     assert_int_equal(row->backoff_max_ms, 56);
+    assert_int_equal(row->max_in_flight, 57);
     assert_int_equal(bench->ops->queue_pause(bench->store, "q", true, NULL), PAWL_OK);
     record = recorded(bench);
     check_head(record, PAWLI_VERB_QUEUE_PAUSE, "q");

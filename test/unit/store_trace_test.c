@@ -16,6 +16,8 @@
 #include "store/trace.h"
 #include "support/alloc_fail.h"
 
+#include <unistd.h>
+
 enum {
     RECORDS = 300,
     ROWS_MOST = 5
@@ -28,6 +30,7 @@ struct made {
     struct pawli_trace_row rows[RECORDS][ROWS_MOST];
     pawl_random random;
     struct pawli_seeded seeded;
+    char longest[2][PAWL_ORDERING_KEY_MAX + 1];
 };
 
 static const char *const names[] = {"", "producer", "worker-1", "worker-2", "reaper", "default"};
@@ -78,6 +81,17 @@ static pawl_id some_id(struct made *made)
     return id;
 }
 
+/* Of two that differ in their last byte only: neither may be cut. */
+static const char *longest_key(struct made *made)
+{
+    size_t which = below(made, 2);
+    char *key = made->longest[which];
+    memset(key, 'k', PAWL_ORDERING_KEY_MAX - 1);
+    key[PAWL_ORDERING_KEY_MAX - 1] = which == 0 ? 'a' : 'b';
+    key[PAWL_ORDERING_KEY_MAX] = '\0';
+    return key;
+}
+
 static struct pawli_trace_row some_row(struct made *made)
 {
     return (struct pawli_trace_row){
@@ -113,6 +127,9 @@ static struct pawli_trace_row some_row(struct made *made)
         .is_cancel_asked = below(made, 2) == 0,
         .queue = some_name(made),
         .worker = some_name(made),
+        .ordering_key = below(made, 8) == 0 ? longest_key(made) : some_name(made),
+        .fence = some_number(made),
+        .max_in_flight = some_number(made),
     };
 }
 
@@ -192,6 +209,7 @@ static void same_row(const struct pawli_trace_row *a, const struct pawli_trace_r
 {
     assert_string_equal(a->queue, b->queue);
     assert_string_equal(a->worker, b->worker);
+    assert_string_equal(a->ordering_key, b->ordering_key);
     /* All else at once: copies with the same texts, field by field into zeroed memory. */
     struct pawli_trace_row left;
     struct pawli_trace_row right;
@@ -204,7 +222,7 @@ static void same_row(const struct pawli_trace_row *a, const struct pawli_trace_r
     COPY(backoff_base_ms), COPY(backoff_max_ms), COPY(claimed_at), COPY(expires_at);
     COPY(run_until), COPY(finished_at), COPY(due_at), COPY(start_by), COPY(delay_ms);
     COPY(start_within_ms), COPY(lease_ms), COPY(timeout_ms), COPY(overdue_ms);
-    COPY(is_unstarted), COPY(is_cancel_asked);
+    COPY(is_unstarted), COPY(is_cancel_asked), COPY(fence), COPY(max_in_flight);
 #undef COPY
     assert_memory_equal(&left, &right, sizeof(left));
 }
@@ -442,6 +460,35 @@ static void a_file_gets_what_memory_would_hold(void **state)
     free(made);
 }
 
+/* Record by record, without a flush. */
+static void what_is_written_through_is_in_the_file(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct pawli_trace_writer *writer = NULL;
+    assert_int_equal(pawli_trace_writer_new(file, &writer, NULL), PAWL_OK);
+    pawli_trace_write_through(writer);
+    for (int64_t i = 1; i <= 3; i++) {
+        uint8_t bytes[256];
+        pawli_trace_note(writer, (pawl_mono){i},
+                         &(struct pawli_trace_note){.kind = PAWLI_NOTE_STEP, .actor = "w"});
+        ssize_t len = pread(fileno(file), bytes, sizeof(bytes), 0);
+        assert_true(len > 0);
+        struct pawli_trace_reader *reader = NULL;
+        struct pawli_trace_record record;
+        bool is_more = true;
+        assert_int_equal(pawli_trace_reader_new(bytes, (size_t)len, &reader, NULL), PAWL_OK);
+        for (int64_t j = 1; j <= i; j++) {
+            assert_int_equal(pawli_trace_read(reader, &record, &is_more, NULL), PAWL_OK);
+            assert_true(is_more && record.at.us == j);
+        }
+        pawli_trace_reader_free(reader);
+    }
+    pawli_trace_writer_free(writer);
+    fclose(file);
+}
+
 static void a_full_disk_breaks_it_for_ever(void **state)
 {
     (void)state;
@@ -635,6 +682,7 @@ int main(void)
         cmocka_unit_test(garbage_is_survived),
         cmocka_unit_test(lies_are_refused_by_name),
         cmocka_unit_test(a_file_gets_what_memory_would_hold),
+        cmocka_unit_test(what_is_written_through_is_in_the_file),
         cmocka_unit_test(a_full_disk_breaks_it_for_ever),
         cmocka_unit_test(each_failed_allocation_is_told),
         cmocka_unit_test(many_names_and_a_reset),

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "core/mutant.h"
 #include "core/token.h"
 
 #include <assert.h>
@@ -60,7 +61,7 @@ struct ended_lease {
 };
 
 static void append_row(struct entry *entry, const struct pawli_ledger_row *row,
-                       const struct ended_lease *ended, struct error_note *error)
+                       const struct ended_lease *ended, const struct change_extra *extra)
 {
     assert(row->attempt_no == entry->job.attempts);
     assert((size_t)entry->job.attempts <= entry->ledger_room); /* it was reserved */
@@ -73,8 +74,10 @@ static void append_row(struct entry *entry, const struct pawli_ledger_row *row,
         .started_at = row->started_at,
         .finished_at = row->finished_at,
         .holder = ended->holder,
-        .error = error,
+        .error = extra->error,
         .token_digest = is_by_holder ? pawli_token_digest(&ended->token) : 0,
+        .wire_sends = (int32_t)(extra->wire_sends != NULL ? *extra->wire_sends
+                                                          : PAWL_SENDS_UNKNOWN),
         .outcome = (uint8_t)row->outcome,
         .reason = (uint8_t)row->reason,
         .ended_by = (uint8_t)row->ended_by,
@@ -158,8 +161,32 @@ static void place(pawl_memory *memory, struct entry *entry, const struct pawli_c
         entry->rank = RANK_TIMED;
     entry->timed_us = entry->rank == RANK_TIMED ? entry->job.due_at.us : 0;
     entry->position = ++memory->position;
-    if (!is_delayed)
+}
+
+/* Who becomes claimable besides the job itself: the next of its key, or one that the queue's bound
+ * kept waiting. */
+static void let_others_in(pawl_memory *memory, struct entry *entry, pawl_state before)
+{
+    bool has_room = before == PAWL_IN_FLIGHT && entry->job.state != PAWL_IN_FLIGHT &&
+                    entry->queue->settings.max_in_flight > 0;
+    pawli_memory_order_move_up(memory, entry->ordering_key);
+    if (entry->is_claimable || (has_room && !RB_EMPTY(&entry->line->ready)))
         pawli_memory_hint(memory);
+}
+
+/* The job's place among those of its key: RES-7. */
+static void keep_order(struct entry *entry, pawl_state before, enum pawli_event event)
+{
+    enum pawli_key_step step = pawli_job_key_step(before, entry->job.state);
+    bool is_ready = entry->job.state == PAWL_READY;
+    bool is_overtaken = PAWLI_MUTANT(PAWLI_MUTANT_KEY_RETRY_OVERTAKEN) && is_ready &&
+                        event == PAWLI_EVENT_RETRY;
+    bool is_forgotten = PAWLI_MUTANT(PAWLI_MUTANT_KEY_RELEASE_FORGETS) && is_ready &&
+                        event == PAWLI_EVENT_RELEASE;
+    if (step == PAWLI_KEY_LEAVES || is_overtaken || is_forgotten)
+        pawli_memory_order_leave(entry);
+    if (step == PAWLI_KEY_JOINS || is_overtaken)
+        pawli_memory_order_join(entry);
 }
 
 pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
@@ -182,7 +209,7 @@ pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
     pawli_memory_unlink(memory, entry);
     entry->job = after;
     if (row.is_due)
-        append_row(entry, &row, &ended, extra->error);
+        append_row(entry, &row, &ended, extra);
     if (after.state != PAWL_IN_FLIGHT) {
         pawli_memory_holder_drop(memory, holder);
         entry->holder = NULL;
@@ -196,10 +223,15 @@ pawl_code pawli_memory_change(pawl_memory *memory, struct entry *entry,
         place(memory, entry, change);
     if (after.state == PAWL_SUCCEEDED || after.is_discarded) {
         free(entry->payload); /* nobody will work on it again */
+        free(entry->headers);
         entry->payload = NULL;
+        entry->headers = NULL;
     }
+    keep_order(entry, before, change->event);
     pawli_memory_turn_due(entry->queue, change->now);
     pawli_memory_link(memory, entry);
+    if (before != after.state)
+        let_others_in(memory, entry, before);
     if (extra->ret_row != NULL)
         *extra->ret_row = row;
     return PAWL_OK;

@@ -36,15 +36,17 @@
 struct step {
     enum pawli_event event; /* EXPIRE, MISS or CLAIM */
     struct entry *entry;
-    uint64_t seed;    /* EXPIRE */
-    int64_t lease_ms; /* CLAIM */
-    void *payload;    /* CLAIM: a copy; owned until it is given out */
+    uint64_t seed;      /* EXPIRE */
+    int64_t lease_ms;   /* CLAIM */
+    struct cargo cargo; /* CLAIM: owned until it is given out */
 };
 
 /* A line that the plan has looked at: where to go on when it is named again. */
 struct claim_visit {
     struct claim_visit *next;
     struct line *line;
+    int64_t share;                            /* how many may be in flight here */
+    int64_t slots;                            /* how many more; below 0 where share was lowered */
     struct entry *ready;                      /* the next that is Ready; NULL: none */
     struct entry *leased;                     /* the next whose lease has expired; NULL: none */
     struct entry *returned[PRIORITIES_COUNT]; /* recovered by this plan, not taken: first, last */
@@ -77,7 +79,7 @@ static void plan_clear(struct plan *plan)
         free(visit);
     }
     for (size_t i = 0; i < plan->steps_count; i++)
-        free(plan->steps[i].payload);
+        pawli_memory_drop(&plan->steps[i].cargo);
     free(plan->steps);
 }
 
@@ -114,7 +116,8 @@ static pawl_code foresee(const struct plan *plan, const struct step *step, struc
 
 /* ---- picking */
 
-static struct claim_visit *visit_line(struct plan *plan, struct line *line)
+static struct claim_visit *visit_line(struct plan *plan, const struct queue *queue,
+                                      struct line *line)
 {
     if (line->visit != NULL)
         return line->visit;
@@ -122,6 +125,11 @@ static struct claim_visit *visit_line(struct plan *plan, struct line *line)
     if (visit == NULL)
         return NULL;
     visit->line = line;
+    visit->share = pawli_in_flight_share(queue->settings.max_in_flight, line - queue->lines,
+                                         plan->memory->shards);
+    visit->slots = visit->share - line->in_flight;
+    if (PAWLI_MUTANT(PAWLI_MUTANT_IN_FLIGHT_UNCOUNTED))
+        visit->slots = visit->share;
     visit->ready = RB_MIN(pawli_ready_tree, &line->ready);
     visit->leased = RB_MIN(pawli_lease_tree, &line->leases);
     visit->next = plan->visits;
@@ -167,21 +175,27 @@ static bool plan_expire(struct plan *plan, struct entry *entry, bool *ret_back)
     return true;
 }
 
-/* Recover leases of a line, but no more than can be taken, and few that cannot. RES-4 */
+/*
+ * Recover leases of a line, but no more than can be taken, and few that cannot. RES-4. Each of them
+ * also makes room under the queue's bound; where that was lowered, more may have to make room than
+ * are taken.
+ */
 static bool recover(struct plan *plan, struct claim_visit *visit, size_t want)
 {
+    if (visit->share < (int64_t)want)
+        want = (size_t)visit->share;
     size_t back = 0;
-    while (back < want && plan->aside < plan->aside_max && visit->leased != NULL &&
-           !pawli_job_is_leased(&visit->leased->job, plan->now)) {
+    while ((back < want || visit->slots < (int64_t)want) && plan->aside < plan->aside_max &&
+           visit->leased != NULL && !pawli_job_is_leased(&visit->leased->job, plan->now)) {
         struct entry *entry = visit->leased;
         visit->leased = RB_NEXT(pawli_lease_tree, &visit->line->leases, entry);
         bool is_back;
         if (!plan_expire(plan, entry, &is_back))
             return false;
-        if (!is_back) {
-            plan->aside++;
+        visit->slots++;
+        plan->aside += is_back && back < want ? 0 : 1;
+        if (!is_back)
             continue;
-        }
         back++;
         entry->next = NULL;
         if (visit->returned[entry->priority] == NULL)
@@ -232,10 +246,10 @@ static bool plan_claim(struct plan *plan, struct entry *entry, int64_t lease_ms,
         plan->is_full = true;
         return true;
     }
-    if (!pawli_memory_payload(entry, &step.payload))
+    if (!pawli_memory_load(entry, &step.cargo))
         return false;
     if (!add_step(plan, step)) {
-        free(step.payload);
+        pawli_memory_drop(&step.cargo);
         return false;
     }
     plan->jobs_count++;
@@ -245,21 +259,29 @@ static bool plan_claim(struct plan *plan, struct entry *entry, int64_t lease_ms,
     return true;
 }
 
-static bool pick_line(struct plan *plan, struct line *line, int64_t lease_ms, size_t *want)
+/* What a line of a claim asks of a queue. */
+struct ask {
+    struct queue *queue;
+    int64_t lease_ms;
+    size_t want; /* how many more */
+};
+
+static bool pick_line(struct plan *plan, struct ask *ask, struct line *line)
 {
     if (is_nothing_on(line, plan->now))
         return true;
-    struct claim_visit *visit = visit_line(plan, line);
-    if (visit == NULL || !recover(plan, visit, *want))
+    struct claim_visit *visit = visit_line(plan, ask->queue, line);
+    if (visit == NULL || !recover(plan, visit, ask->want))
         return false;
-    while (*want > 0 && !plan->is_full) {
+    while (ask->want > 0 && visit->slots > 0 && !plan->is_full) {
         struct entry *entry = next_of(visit);
         bool is_taken;
         if (entry == NULL)
             break;
-        if (!plan_claim(plan, entry, lease_ms, &is_taken))
+        if (!plan_claim(plan, entry, ask->lease_ms, &is_taken))
             return false;
-        *want -= is_taken;
+        ask->want -= is_taken;
+        visit->slots -= is_taken;
     }
     return true;
 }
@@ -267,15 +289,18 @@ static bool pick_line(struct plan *plan, struct line *line, int64_t lease_ms, si
 static bool pick_queue(struct plan *plan, struct queue *queue, const pawl_claim_line *line)
 {
     size_t lines_count = (size_t)plan->memory->shards;
-    size_t want = plan->jobs_max - plan->jobs_count;
-    if ((uint64_t)line->jobs_max < want)
-        want = (size_t)line->jobs_max;
-    int64_t lease_ms = line->lease_ms != PAWL_DEFAULT ? line->lease_ms : queue->settings.lease_ms;
+    struct ask ask = {
+        .queue = queue,
+        .lease_ms = line->lease_ms != PAWL_DEFAULT ? line->lease_ms : queue->settings.lease_ms,
+        .want = plan->jobs_max - plan->jobs_count,
+    };
+    if ((uint64_t)line->jobs_max < ask.want)
+        ask.want = (size_t)line->jobs_max;
 
     pawli_memory_turn_due(queue, plan->now);
-    for (size_t i = 0; i < lines_count && want > 0 && !plan->is_full; i++) {
+    for (size_t i = 0; i < lines_count && ask.want > 0 && !plan->is_full; i++) {
         size_t at = (queue->next_line + i) % lines_count;
-        if (!pick_line(plan, &queue->lines[at], lease_ms, &want))
+        if (!pick_line(plan, &ask, &queue->lines[at]))
             return false;
     }
     return true;
@@ -322,6 +347,7 @@ static void give_out(const struct plan *plan, struct step *step, struct holder *
                           : pawli_execution_timeout_ms(&queue->settings, step->lease_ms),
     };
     make_token(plan, &change.token);
+    change.fence = pawli_memory_draw_fence(plan->memory, entry);
 #ifdef PAWL_TEST_POINTS
     if (PAWLI_MUTANT(PAWLI_MUTANT_CLAIM_TWO_STEPS))
         pawli_memory_mutant_ready(plan->memory, entry, plan->now);
@@ -333,8 +359,7 @@ static void give_out(const struct plan *plan, struct step *step, struct holder *
     queue->next_line = (size_t)(entry->line - queue->lines + 1) % (size_t)plan->memory->shards;
     pawli_memory_give(entry, ret_job);
     ret_job->token = entry->job.token;
-    ret_job->payload = step->payload;
-    step->payload = NULL;
+    pawli_memory_unload(&step->cargo, ret_job);
 }
 
 static void recover_one(const struct plan *plan, const struct step *step)
@@ -380,7 +405,7 @@ static void stretch_claim(struct plan *plan, pawl_store *store)
         if (step.entry != NULL)
             plan->steps[plan->steps_count++] = step;
         else
-            free(step.payload);
+            pawli_memory_drop(&step.cargo);
     }
     free(ids);
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/headers.h"
 #include "core/id.h"
 
 #include <assert.h>
@@ -16,6 +17,25 @@
 #include <string.h>
 
 /* ---- records, made before the lock is taken */
+
+/* Copy payload and headers. False: no memory; what was made stays with the entry. */
+static bool load(struct entry *entry, const pawl_enqueue_row *row)
+{
+    if (row->payload_len > 0) {
+        entry->payload = malloc(row->payload_len);
+        if (entry->payload == NULL)
+            return false;
+        memcpy(entry->payload, row->payload, row->payload_len);
+    }
+    if (pawli_headers_any(row->headers)) {
+        size_t size = strlen(row->headers) + 1;
+        entry->headers = malloc(size);
+        if (entry->headers == NULL)
+            return false;
+        memcpy(entry->headers, row->headers, size);
+    }
+    return true;
+}
 
 static struct entry *entry_new(const pawl_enqueue_row *row)
 {
@@ -25,13 +45,10 @@ static struct entry *entry_new(const pawl_enqueue_row *row)
     if (entry == NULL)
         return NULL;
     memcpy(entry->dedupe_key, key, key_size);
-    if (row->payload_len > 0) {
-        entry->payload = malloc(row->payload_len);
-        if (entry->payload == NULL) {
-            free(entry);
-            return NULL;
-        }
-        memcpy(entry->payload, row->payload, row->payload_len);
+    if (!load(entry, row)) {
+        free(entry->payload);
+        free(entry);
+        return NULL;
     }
     entry->id = row->id;
     entry->payload_len = row->payload_len;
@@ -76,12 +93,12 @@ static pawl_enqueued take_names(pawl_memory *memory, struct entry *entry)
     if (RB_INSERT(pawli_job_tree, &memory->jobs, entry) != NULL)
         return (pawl_enqueued){.code = PAWL_EXISTS, .id = entry->id};
     if (entry->dedupe_key[0] != '\0') {
-        struct entry *other = RB_INSERT(pawli_key_tree, &entry->queue->keys, entry);
+        struct entry *other = RB_INSERT(pawli_dedupe_tree, &entry->queue->dedupes, entry);
         if (other != NULL) {
             RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
             return (pawl_enqueued){.code = PAWL_DUPLICATE, .id = other->id};
         }
-        entry->is_key_held = true;
+        entry->is_dedupe_held = true;
     }
     return (pawl_enqueued){.code = PAWL_OK, .id = entry->id};
 }
@@ -89,9 +106,9 @@ static pawl_enqueued take_names(pawl_memory *memory, struct entry *entry)
 static void give_names_back(pawl_memory *memory, struct entry *entry)
 {
     RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
-    if (entry->is_key_held)
-        RB_REMOVE(pawli_key_tree, &entry->queue->keys, entry);
-    entry->is_key_held = false;
+    if (entry->is_dedupe_held)
+        RB_REMOVE(pawli_dedupe_tree, &entry->queue->dedupes, entry);
+    entry->is_dedupe_held = false;
 }
 
 /* Make the job Ready, at the tail of its queue or at its due time. */
@@ -108,9 +125,10 @@ static void arrive(pawl_memory *memory, struct entry *entry, const pawl_enqueue_
     entry->position = ++memory->position;
     entry->line = &entry->queue->lines[pawli_id_shard(&entry->id, memory->shards)];
     pawli_memory_turn_due(entry->queue, now);
+    pawli_memory_order_join(entry);
     pawli_memory_link(memory, entry);
     memory->jobs_count++;
-    if (row->delay_ms == 0)
+    if (entry->is_claimable)
         pawli_memory_hint(memory);
 }
 
@@ -122,6 +140,25 @@ struct batch {
     pawl_enqueued *results;
 };
 
+/* Find, or make, the row's queue and ordering key. False: no memory. */
+static bool need_places(pawl_memory *memory, struct entry *entry, const pawl_enqueue_row *row)
+{
+    entry->queue = pawli_memory_queue_need(memory, row->queue);
+    if (entry->queue == NULL)
+        return false;
+    if (row->ordering_key == NULL || row->ordering_key[0] == '\0')
+        return true;
+    entry->ordering_key = pawli_memory_key_need(entry->queue, row->ordering_key);
+    return entry->ordering_key != NULL;
+}
+
+/* The key of a row that did not get in goes before its queue does. */
+static void drop_key(struct entry *entry)
+{
+    pawli_memory_key_drop(entry->ordering_key);
+    entry->ordering_key = NULL;
+}
+
 /* Give each row its verdict and take its names; all or nothing. Changes no job. */
 static pawl_code take_all(pawl_memory *memory, const struct batch *batch)
 {
@@ -130,21 +167,26 @@ static pawl_code take_all(pawl_memory *memory, const struct batch *batch)
     pawl_code rc = PAWL_OK;
     for (; done < batch->rows_count; done++) {
         struct entry *entry = batch->entries[done];
-        entry->queue = pawli_memory_queue_need(memory, batch->rows[done].queue);
-        if (entry->queue == NULL) {
+        if (!need_places(memory, entry, &batch->rows[done])) {
             rc = PAWL_NO_MEMORY;
             break;
         }
         batch->results[done] = take_names(memory, entry);
-        taken += batch->results[done].code == PAWL_OK;
+        if (batch->results[done].code == PAWL_OK)
+            taken++;
+        else
+            drop_key(entry);
     }
     if (rc == PAWL_OK && taken > memory->jobs_max - memory->jobs_count)
         rc = PAWL_FULL;
     if (rc == PAWL_OK)
         return PAWL_OK;
-    for (size_t i = 0; i < done; i++)
-        if (batch->results[i].code == PAWL_OK)
-            give_names_back(memory, batch->entries[i]);
+    for (size_t i = 0; i < done; i++) {
+        if (batch->results[i].code != PAWL_OK)
+            continue;
+        give_names_back(memory, batch->entries[i]);
+        drop_key(batch->entries[i]);
+    }
     return rc;
 }
 
@@ -156,6 +198,50 @@ static void drop_idle_queues(pawl_memory *memory, const struct batch *batch)
         if (queue != NULL)
             pawli_memory_queue_drop(memory, queue);
     }
+}
+
+/* Put a batch into the store; what was taken is no longer the batch's. Under the lock. */
+static pawl_code put_batch(pawl_memory *memory, pawl_wall now, struct batch *batch)
+{
+    pawl_code rc = take_all(memory, batch);
+    bool is_any_refused = rc != PAWL_OK;
+    for (size_t i = 0; i < batch->rows_count && rc == PAWL_OK; i++) {
+        if (batch->results[i].code == PAWL_OK) {
+            arrive(memory, batch->entries[i], &batch->rows[i], now);
+            batch->entries[i] = NULL;
+        } else {
+            is_any_refused = true;
+        }
+    }
+    if (is_any_refused)
+        drop_idle_queues(memory, batch);
+    return rc;
+}
+
+static pawl_code fail_batch(const pawl_memory *memory, pawl_code rc, size_t rows_count,
+                            pawl_err *err)
+{
+    if (rc == PAWL_FULL)
+        return pawli_fail(err, rc, "jobs_max is %lld; these %zu would exceed it",
+                          (long long)memory->jobs_max, rows_count);
+    return rc == PAWL_NO_MEMORY ? pawli_fail_plain(err, rc) : rc;
+}
+
+pawl_code pawli_memory_put(pawl_memory *memory, pawl_wall now, const struct memory_put *put,
+                           pawl_err *err)
+{
+    struct batch batch = {
+        .rows = put->rows,
+        .rows_count = put->rows_count,
+        .entries = make_all(memory, put->rows, put->rows_count),
+        .results = put->results,
+    };
+    pawl_code rc = PAWL_NO_MEMORY;
+    if (batch.entries != NULL) {
+        rc = put_batch(memory, now, &batch);
+        free_all(memory, batch.entries, batch.rows_count);
+    }
+    return fail_batch(memory, rc, put->rows_count, err);
 }
 
 pawl_code pawli_memory_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
@@ -178,18 +264,7 @@ pawl_code pawli_memory_enqueue(pawl_store *store, const pawl_enqueue_row *rows, 
         rc = PAWL_DOWN;
         goto free;
     }
-    rc = take_all(memory, &batch);
-    bool is_any_refused = rc != PAWL_OK;
-    for (size_t i = 0; i < rows_count && rc == PAWL_OK; i++) {
-        if (batch.results[i].code == PAWL_OK) {
-            arrive(memory, batch.entries[i], &rows[i], now);
-            batch.entries[i] = NULL;
-        } else {
-            is_any_refused = true;
-        }
-    }
-    if (is_any_refused)
-        drop_idle_queues(memory, &batch);
+    rc = put_batch(memory, now, &batch);
     pawli_memory_leave(memory);
     if (rc == PAWL_OK)
         memcpy(ret_results, batch.results, rows_count * sizeof(*ret_results));
@@ -198,8 +273,5 @@ free:
     if (batch.entries != NULL)
         free_all(handle->memory, batch.entries, rows_count);
     free(batch.results);
-    if (rc == PAWL_FULL)
-        return pawli_fail(err, rc, "jobs_max is %lld; these %zu would exceed it",
-                          (long long)handle->memory->jobs_max, rows_count);
-    return rc == PAWL_NO_MEMORY ? pawli_fail_plain(err, rc) : rc;
+    return fail_batch(handle->memory, rc, rows_count, err);
 }

@@ -50,11 +50,11 @@ static void link_ready(struct entry *entry)
 {
     struct queue *queue = entry->queue;
     RB_INSERT(pawli_due_tree, &queue->due, entry);
-    entry->is_claimable = entry->job.due_at.us <= queue->due_until.us; /* M2 */
+    bool is_due = entry->job.due_at.us <= queue->due_until.us;
+    queue->delayed += is_due ? 0 : 1;
+    entry->is_claimable = is_due && pawli_memory_order_is_first(entry); /* M2 */
     if (entry->is_claimable)
         RB_INSERT(pawli_ready_tree, &entry->line->ready, entry);
-    else
-        queue->delayed++;
     entry->deadline = entry->job.start_by;
 }
 
@@ -62,6 +62,7 @@ static void link_in_flight(pawl_memory *memory, struct entry *entry)
 {
     assert(entry->holder != NULL);
     RB_INSERT(pawli_lease_tree, &entry->line->leases, entry);
+    entry->line->in_flight++;
     RB_INSERT(pawli_held_tree, &entry->holder->held, entry);
     entry->holder->held_count++;
     entry->deadline = entry->job.expires_at;
@@ -87,23 +88,24 @@ void pawli_memory_link(pawl_memory *memory, struct entry *entry)
     if (pawli_wall_is_set(entry->deadline))
         RB_INSERT(pawli_deadline_tree, &memory->deadlines, entry);
     /* Whether the key is free was asked before the job became live (M6); enqueue has taken it. */
-    if (is_live(entry) && entry->dedupe_key[0] != '\0' && !entry->is_key_held)
-        entry->is_key_held = RB_INSERT(pawli_key_tree, &queue->keys, entry) == NULL;
+    if (is_live(entry) && entry->dedupe_key[0] != '\0' && !entry->is_dedupe_held)
+        entry->is_dedupe_held = RB_INSERT(pawli_dedupe_tree, &queue->dedupes, entry) == NULL;
 }
 
 static void unlink_ready(struct entry *entry)
 {
-    RB_REMOVE(pawli_due_tree, &entry->queue->due, entry);
+    struct queue *queue = entry->queue;
+    RB_REMOVE(pawli_due_tree, &queue->due, entry);
     if (entry->is_claimable)
         RB_REMOVE(pawli_ready_tree, &entry->line->ready, entry);
-    else
-        entry->queue->delayed--;
+    queue->delayed -= entry->job.due_at.us <= queue->due_until.us ? 0 : 1;
     entry->is_claimable = false;
 }
 
 static void unlink_in_flight(pawl_memory *memory, struct entry *entry)
 {
     RB_REMOVE(pawli_lease_tree, &entry->line->leases, entry);
+    entry->line->in_flight--;
     RB_REMOVE(pawli_held_tree, &entry->holder->held, entry);
     entry->holder->held_count--;
     if (entry->deadline.us <= memory->expired_until.us)
@@ -128,9 +130,9 @@ void pawli_memory_unlink(pawl_memory *memory, struct entry *entry)
     if (pawli_wall_is_set(entry->deadline))
         RB_REMOVE(pawli_deadline_tree, &memory->deadlines, entry);
     entry->deadline = (pawl_wall){0};
-    if (entry->is_key_held)
-        RB_REMOVE(pawli_key_tree, &queue->keys, entry);
-    entry->is_key_held = false;
+    if (entry->is_dedupe_held)
+        RB_REMOVE(pawli_dedupe_tree, &queue->dedupes, entry);
+    entry->is_dedupe_held = false;
 }
 
 void pawli_memory_free_entry(pawl_memory *memory, struct entry *entry)
@@ -142,8 +144,11 @@ void pawli_memory_free_entry(pawl_memory *memory, struct entry *entry)
         free(entry->ledger[i].error);
     }
     pawli_memory_holder_drop(memory, entry->holder);
+    pawli_memory_order_leave(entry);
+    pawli_memory_key_drop(entry->ordering_key);
     free(entry->ledger);
     free(entry->payload);
+    free(entry->headers);
 #ifdef PAWL_TEST_POINTS
     free(entry->ghost);
 #endif
@@ -180,15 +185,14 @@ void pawli_memory_turn_due(struct queue *queue, pawl_wall now)
     struct entry *entry = first_due_after(queue, low);
     for (; entry != NULL && entry->job.due_at.us <= high.us;
          entry = RB_NEXT(pawli_due_tree, &queue->due, entry)) {
-        assert(entry->is_claimable != is_forward);
-        if (is_forward) {
+        assert(!entry->is_claimable || !is_forward);
+        bool is_claimable = is_forward && pawli_memory_order_is_first(entry);
+        queue->delayed += is_forward ? -1 : 1;
+        if (is_claimable)
             RB_INSERT(pawli_ready_tree, &entry->line->ready, entry);
-            queue->delayed--;
-        } else {
+        else if (entry->is_claimable)
             RB_REMOVE(pawli_ready_tree, &entry->line->ready, entry);
-            queue->delayed++;
-        }
-        entry->is_claimable = is_forward;
+        entry->is_claimable = is_claimable;
     }
 }
 
@@ -226,6 +230,12 @@ bool pawli_memory_range(pawl_memory *memory, const pawl_filter *filter,
     if (filter->worker != NULL) {
         ret_range->holder = pawli_memory_holder_find(memory, filter->worker);
         if (ret_range->holder == NULL)
+            return false;
+    }
+    if (filter->ordering_key != NULL) {
+        assert(ret_range->queue != NULL); /* the front has checked it */
+        ret_range->ordering_key = pawli_memory_key_find(ret_range->queue, filter->ordering_key);
+        if (ret_range->ordering_key == NULL)
             return false;
     }
     return true;
@@ -309,10 +319,8 @@ static struct entry *next_held(struct walk *walk)
     return NULL;
 }
 
-struct entry *pawli_memory_walk_next(struct walk *walk)
+static struct entry *next_of_shelves(struct walk *walk)
 {
-    if (walk->range.holder != NULL)
-        return next_held(walk);
     if (walk->heads_count == 0)
         return NULL;
     size_t lowest = 0;
@@ -323,5 +331,15 @@ struct entry *pawli_memory_walk_next(struct walk *walk)
     walk->heads[lowest] = next_on_shelf(walk, entry);
     if (walk->heads[lowest] == NULL)
         walk->heads[lowest] = walk->heads[--walk->heads_count];
+    return entry;
+}
+
+struct entry *pawli_memory_walk_next(struct walk *walk)
+{
+    const struct ordering_key *key = walk->range.ordering_key;
+    struct entry *entry;
+    do
+        entry = walk->range.holder != NULL ? next_held(walk) : next_of_shelves(walk);
+    while (entry != NULL && key != NULL && entry->ordering_key != key);
     return entry;
 }

@@ -38,24 +38,53 @@ void pawli_memory_give(const struct entry *entry, pawl_job *ret_job)
         .run_until = job->run_until,
         .lease_ms = job->lease_ms,
         .timeout_ms = job->timeout_ms,
+        .fence = job->fence,
         .is_cancel_asked = job->is_cancel_asked,
         .payload_len = entry->payload_len,
     };
     (void)pawli_text_copy(ret_job->queue, sizeof(ret_job->queue), entry->queue->name); /* they */
     (void)pawli_text_copy(ret_job->worker, sizeof(ret_job->worker), job->worker);      /* fit */
+    if (entry->ordering_key != NULL)
+        (void)pawli_text_copy(ret_job->ordering_key, sizeof(ret_job->ordering_key),
+                              entry->ordering_key->name); /* likewise */
 }
 
-bool pawli_memory_payload(const struct entry *entry, void **ret_payload)
+/* NULL where there is nothing to copy. False: no memory. */
+static bool copy(const void *bytes, size_t bytes_len, void **ret_copy)
 {
-    void *payload = NULL;
-    if (entry->payload != NULL) {
-        payload = malloc(entry->payload_len);
-        if (payload == NULL)
-            return false;
-        memcpy(payload, entry->payload, entry->payload_len);
+    *ret_copy = bytes != NULL ? malloc(bytes_len) : NULL;
+    if (*ret_copy != NULL)
+        memcpy(*ret_copy, bytes, bytes_len);
+    return *ret_copy != NULL || bytes == NULL;
+}
+
+bool pawli_memory_load(const struct entry *entry, struct cargo *ret_cargo)
+{
+    void *payload;
+    void *headers;
+    if (!copy(entry->payload, entry->payload_len, &payload))
+        return false;
+    size_t headers_size = entry->headers != NULL ? strlen(entry->headers) + 1 : 0;
+    if (!copy(entry->headers, headers_size, &headers)) {
+        free(payload);
+        return false;
     }
-    *ret_payload = payload;
+    *ret_cargo = (struct cargo){payload, headers};
     return true;
+}
+
+void pawli_memory_unload(struct cargo *cargo, pawl_job *job)
+{
+    job->payload = cargo->payload;
+    job->headers = cargo->headers;
+    *cargo = (struct cargo){0};
+}
+
+void pawli_memory_drop(struct cargo *cargo)
+{
+    free(cargo->payload);
+    free(cargo->headers);
+    *cargo = (struct cargo){0};
 }
 
 pawl_code pawli_memory_get(pawl_store *store, const pawl_id *id, pawl_job *ret_job, pawl_err *err)
@@ -66,12 +95,12 @@ pawl_code pawli_memory_get(pawl_store *store, const pawl_id *id, pawl_job *ret_j
         return PAWL_DOWN;
     const struct entry *entry = pawli_memory_find(memory, id);
     pawl_code rc = entry != NULL ? PAWL_OK : PAWL_GONE;
-    void *payload;
-    if (rc == PAWL_OK && !pawli_memory_payload(entry, &payload))
+    struct cargo cargo;
+    if (rc == PAWL_OK && !pawli_memory_load(entry, &cargo))
         rc = PAWL_NO_MEMORY;
     if (rc == PAWL_OK) {
         pawli_memory_give(entry, ret_job);
-        ret_job->payload = payload;
+        pawli_memory_unload(&cargo, ret_job);
     }
     pawli_memory_leave(memory);
     return rc == PAWL_OK ? PAWL_OK : pawli_fail_plain(err, rc);
@@ -138,15 +167,15 @@ static size_t held_by(pawl_memory *memory, const char *worker, const pawl_id *af
 /* Give the jobs of a list out to their holder. False: no memory, and nothing was given. */
 static bool give_held(const struct entry *first, size_t count, pawl_job *ret_jobs)
 {
-    void **payloads = calloc(count, sizeof(*payloads));
-    if (payloads == NULL)
+    struct cargo *cargos = calloc(count, sizeof(*cargos));
+    if (cargos == NULL)
         return false;
     const struct entry *entry = first;
     for (size_t i = 0; i < count; i++, entry = entry->next) {
-        if (!pawli_memory_payload(entry, &payloads[i])) {
+        if (!pawli_memory_load(entry, &cargos[i])) {
             while (i-- > 0)
-                free(payloads[i]);
-            free(payloads);
+                pawli_memory_drop(&cargos[i]);
+            free(cargos);
             return false;
         }
     }
@@ -154,9 +183,9 @@ static bool give_held(const struct entry *first, size_t count, pawl_job *ret_job
     for (size_t i = 0; i < count; i++, entry = entry->next) {
         pawli_memory_give(entry, &ret_jobs[i]);
         ret_jobs[i].token = entry->job.token;
-        ret_jobs[i].payload = payloads[i];
+        pawli_memory_unload(&cargos[i], &ret_jobs[i]);
     }
-    free(payloads);
+    free(cargos);
     return true;
 }
 
@@ -229,6 +258,7 @@ static void give_attempt(const struct entry *entry, int64_t attempt_no, pawl_att
         .lease_version = row.lease_version,
         .started_at = row.started_at,
         .finished_at = row.finished_at,
+        .wire_sends = entry->ledger[attempt_no - 1].wire_sends,
     };
     memcpy(ret_row->worker, row.worker, sizeof(ret_row->worker));
     if (error == NULL)
@@ -273,8 +303,9 @@ static void give_stats(struct queue *queue, pawl_wall now, pawl_stats *ret_row)
         .succeeded = queue->counts[PAWL_SUCCEEDED],
         .failed = queue->counts[PAWL_FAILED],
     };
+    /* Of those that are due; whether one waits behind its key is no matter. */
     const struct entry *oldest = RB_MIN(pawli_due_tree, &queue->due);
-    if (oldest != NULL && oldest->is_claimable)
+    if (oldest != NULL && oldest->job.due_at.us <= now.us)
         ret_row->oldest_due_ms = pawli_wall_diff_ms(oldest->job.due_at, now);
     (void)pawli_text_copy(ret_row->queue, sizeof(ret_row->queue), queue->name); /* it fits */
 }

@@ -5,7 +5,8 @@
  * Owns:  the memory and its mutex; the table of the port's verbs; waiting and waking.
  * Never: looks at a job; holds the mutex over anything but work on its own records.
  * Locks: memory.mutex, which guards everything below `jobs` in struct pawl_memory and all that
- *        hangs from there. There is no other. The clock is read once per call, under it.
+ *        hangs from there. Work leases have locks of their own: see worklease.c. The clock is read
+ *        once per call, under it.
  */
 #include "store/memory/memory.h"
 
@@ -151,6 +152,9 @@ static const struct pawli_store_ops memory_ops = {
     .now = now,
     .wait = wait,
     .wake = wake,
+    .worklease = &pawli_memory_worklease_ops,
+    .endpoint = &pawli_memory_endpoint_ops,
+    .once = &pawli_memory_once_ops,
 };
 
 pawl_code pawl_memory_open(pawl_memory *memory, pawl_store **ret_store, pawl_err *err)
@@ -255,6 +259,8 @@ pawl_code pawl_memory_new(const pawl_memory_options *options, pawl_memory **ret_
         return rc;
 
     pawl_memory *memory = calloc(1, sizeof(*memory));
+    if (memory != NULL)
+        TAILQ_INIT(&memory->onces);
     if (memory == NULL)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     memory->clock = options->clock;
@@ -267,11 +273,16 @@ pawl_code pawl_memory_new(const pawl_memory_options *options, pawl_memory **ret_
     memory->minter = pawli_minter_new(memory->clock, &memory->minter_random, memory->shards);
     if (memory->minter == NULL)
         goto free_memory;
-    if (!init_locks(memory))
+    memory->domains = pawli_memory_domains_new();
+    if (memory->domains == NULL)
         goto free_minter;
+    if (!init_locks(memory))
+        goto free_domains;
     *ret_memory = memory;
     return PAWL_OK;
 
+free_domains:
+    pawli_memory_domains_free(memory->domains);
 free_minter:
     pawli_minter_free(memory->minter);
 free_memory:
@@ -304,10 +315,14 @@ void pawl_memory_free(pawl_memory *memory)
     if (memory == NULL)
         return;
     assert(memory->handles == 0);
+    pawli_memory_endpoints_free(memory);
+    pawli_memory_events_free(memory);
+    pawli_memory_once_free(memory);
     free_records(memory);
     assert(RB_EMPTY(&memory->holders));          /* M8 */
     (void)pthread_cond_destroy(&memory->hinted); /* cannot fail: nobody waits */
     (void)pthread_mutex_destroy(&memory->mutex); /* cannot fail: nobody has it */
+    pawli_memory_domains_free(memory->domains);
     pawli_minter_free(memory->minter);
     free(memory);
 }

@@ -8,16 +8,19 @@
  *  M1  A job is in `jobs`, and on its shelf in `shelves` and in its queue's `shelves`, from enqueue
  *      to prune.
  *  M2  A Ready job is in its queue's `due`, and in its line's `ready` exactly where its due time is
- *      not after the queue's `due_until`.
+ *      not after the queue's `due_until` and no job of its ordering key stands before it.
  *  M3  An InFlight job is in its line's `leases` and in its holder's `held`.
  *  M4  A terminal job is in its queue's `finished`, by its state.
  *  M5  `deadlines` holds each InFlight job by its expiry and each Ready job that has a start-by
  *      deadline by that.
- *  M6  A queue's `keys` holds each live job that has a dedupe key, and no two with the same.
+ *  M6  A queue's `dedupes` holds each live job that has a dedupe key, and no two with the same.
  *  M7  A queue's counters count what its trees hold.
  *  M8  A ledger has as many rows as the job says attempts; a holder is kept as long as a job or a
  *      row names it.
- *  M9  A queue is kept as long as it has jobs or settings.
+ *  M9  A queue is kept as long as it has jobs or settings; an ordering key as long as it has jobs,
+ *      terminal ones too, so that none has to be made for a redrive.
+ *  M10 The live jobs of an ordering key are in its `jobs`, in the order in which they came, and
+ *      none but the first is InFlight.
  *
  * A verb first gathers all the memory that it may need, without a change that anybody could see,
  * and then changes jobs without a step that can fail.
@@ -25,11 +28,14 @@
 #ifndef PAWLI_STORE_MEMORY_MEMORY_H
 #define PAWLI_STORE_MEMORY_MEMORY_H
 
+#include "core/event.h"
 #include "core/job.h"
+#include "pawl/endpoint.h"
 #include "store/store.h"
 
 #include <bsd/sys/tree.h>
 #include <pthread.h>
+#include <sys/queue.h>
 
 #define STATES_COUNT  (PAWL_FAILED + 1)
 #define REASONS_COUNT (PAWL_REASON_START_BY + 1)
@@ -55,6 +61,7 @@ struct ledger_row {
     struct holder *holder;    /* NULL: no lease ended here */
     struct error_note *error; /* NULL: none; owned */
     uint64_t token_digest;    /* of the lease that its holder ended; otherwise 0 */
+    int32_t wire_sends;       /* or PAWL_SENDS_UNKNOWN */
     uint8_t outcome;
     uint8_t reason;
     uint8_t ended_by;
@@ -72,7 +79,8 @@ struct entry {
     struct pawli_job job;
     struct queue *queue;
     struct line *line;
-    struct holder *holder; /* while InFlight */
+    struct ordering_key *ordering_key; /* NULL: none; this is a use of it */
+    struct holder *holder;             /* while InFlight */
     pawl_wall created_at;
     int64_t max_retries; /* this and the next three: PAWL_DEFAULT for the queue's */
     int64_t timeout_ms;
@@ -80,6 +88,7 @@ struct entry {
     int64_t backoff_max_ms;
     void *payload;             /* owned; NULL where it is empty or no longer kept */
     size_t payload_len;        /* stays when the payload goes */
+    char *headers;             /* owned; NULL where there are none, and where the payload is gone */
     struct ledger_row *ledger; /* owned; job.attempts rows */
     size_t ledger_room;
 
@@ -91,9 +100,10 @@ struct entry {
     int shelf;
     pawl_wall deadline; /* 0: not in `deadlines` */
 
-    bool is_claimable;  /* in its line's `ready` */
-    bool is_key_held;   /* in its queue's `keys` */
-    struct entry *next; /* a list that one verb makes and forgets before it lets go of the lock */
+    bool is_claimable;   /* in its line's `ready` */
+    bool is_dedupe_held; /* in its queue's `dedupes` */
+    bool is_in_order;    /* in its ordering key's `jobs` */
+    struct entry *next;  /* a list that one verb makes and forgets before it lets go of the lock */
 #ifdef PAWL_TEST_POINTS
     struct pawli_job *ghost; /* owned; see mutant.c */
 #endif
@@ -104,7 +114,8 @@ struct entry {
     RB_ENTRY(entry) in_line;  /* Ready: `ready`; InFlight: `leases` */
     RB_ENTRY(entry) in_group; /* Ready: `due`; InFlight: `held`; terminal: `finished` */
     RB_ENTRY(entry) in_deadlines;
-    RB_ENTRY(entry) in_keys;
+    RB_ENTRY(entry) in_dedupes;
+    TAILQ_ENTRY(entry) in_order;
 
     char dedupe_key[]; /* empty: none */
 };
@@ -118,7 +129,18 @@ RB_HEAD(pawli_due_tree, entry);      /* by due time */
 RB_HEAD(pawli_held_tree, entry);     /* by id */
 RB_HEAD(pawli_finished_tree, entry); /* by the time it became terminal */
 RB_HEAD(pawli_deadline_tree, entry); /* by deadline */
-RB_HEAD(pawli_key_tree, entry);      /* by dedupe key */
+RB_HEAD(pawli_dedupe_tree, entry);   /* by ordering key, then dedupe key */
+
+/* The live jobs of one ordering key of a queue. The first one holds the key: RES-7. */
+TAILQ_HEAD(pawli_order, entry);
+struct ordering_key {
+    RB_ENTRY(ordering_key) in_keys;
+    struct queue *queue;
+    int64_t uses; /* by jobs of all states */
+    struct pawli_order jobs;
+    char name[];
+};
+RB_HEAD(pawli_ordering_tree, ordering_key); /* by name */
 
 /* A worker's name, shared by the jobs it holds and the rows it left. */
 struct holder {
@@ -134,6 +156,7 @@ RB_HEAD(pawli_holder_tree, holder);
 struct line {
     struct pawli_ready_tree ready;
     struct pawli_lease_tree leases;
+    int64_t in_flight;         /* the size of `leases` */
     struct claim_visit *visit; /* of the claim that is under way; see claim.c */
 };
 
@@ -150,7 +173,8 @@ struct queue {
     pawl_wall due_until; /* see pawli_memory_turn_due() */
     struct pawli_finished_tree succeeded;
     struct pawli_finished_tree failed;
-    struct pawli_key_tree keys;
+    struct pawli_dedupe_tree dedupes;
+    struct pawli_ordering_tree ordering_keys;
     size_t next_line;    /* where the next claim begins */
     struct line lines[]; /* one for each shard */
 };
@@ -162,6 +186,37 @@ struct presence {
     pawl_worker row; /* `leases` is filled when it is given out */
 };
 RB_HEAD(pawli_presence_tree, presence);
+
+/* An endpoint, with what a delivery needs. */
+struct endpoint {
+    RB_ENTRY(endpoint) in_endpoints;
+    pawl_endpoint row; /* queue_settings and secrets_count are filled when it is given out */
+    pawl_endpoint_credentials credentials;
+};
+RB_HEAD(pawli_endpoint_tree, endpoint);
+
+/* An event that can be replayed. All but the places in trees stay as they are. */
+struct kept_event {
+    RB_ENTRY(kept_event) in_events;
+    RB_ENTRY(kept_event) by_id;
+    RB_ENTRY(kept_event) by_keep;
+    pawl_replay_place place; /* no two have the same seq */
+    pawl_wall keep_until;
+    char id[PAWL_EVENT_ID_MAX + 1];
+    char type[PAWL_ENDPOINT_TOPIC_MAX + 1];
+    bool is_minted;
+    void *payload; /* this and the next two: owned */
+    size_t payload_len;
+    char *headers;
+    char *ordering_key; /* NULL: none */
+};
+RB_HEAD(pawli_event_tree, kept_event);
+RB_HEAD(pawli_event_id_tree, kept_event);
+RB_HEAD(pawli_event_keep_tree, kept_event);
+/* Keys of requests: see once.c. */
+#define PAWLI_MEMORY_ONCE_BUCKETS 4096
+TAILQ_HEAD(pawli_once_list, once);
+LIST_HEAD(pawli_once_bucket, once);
 
 struct pawl_memory {
     pthread_mutex_t mutex;
@@ -175,6 +230,7 @@ struct pawl_memory {
     int64_t shards;
     int64_t payload_max;
     int64_t jobs_max;
+    struct domains *domains; /* owned; of work leases: see worklease.c */
 
     /* Under the mutex from here on. */
     struct pawli_job_tree jobs;
@@ -185,10 +241,25 @@ struct pawl_memory {
     struct pawli_queue_tree queues;
     struct pawli_holder_tree holders;
     struct pawli_presence_tree presences;
-    int64_t position; /* the last one drawn */
-    uint64_t hints;   /* rises whenever a job may have become claimable */
-    size_t waiters;   /* calls of pawl_wait() under way */
+    struct pawli_endpoint_tree endpoints;
+    int64_t endpoints_count;
+    struct pawli_event_tree events; /* by their places; the same in the next two */
+    struct pawli_event_id_tree events_by_id;
+    struct pawli_event_keep_tree events_by_keep;
+    struct pawli_once_list onces;
+    struct pawli_once_bucket once_buckets[PAWLI_MEMORY_ONCE_BUCKETS]; /* the same, by key */
+    int64_t position;                                                 /* the last one drawn */
+    int64_t fence;                                                    /* likewise */
+    uint64_t hints; /* rises whenever a job may have become claimable */
+    size_t waiters; /* calls of pawl_wait() under way */
     size_t handles;
+};
+
+/* Tokens drawn in advance, so that work leases seldom meet at the memory's mutex. */
+#define TOKEN_STOCK 32
+struct token_stock {
+    pawl_token tokens[TOKEN_STOCK];
+    size_t count;
 };
 
 /* A handle: what pawl_store points to. */
@@ -197,6 +268,7 @@ struct handle {
     pawl_memory *memory;
     uint64_t hints_seen; /* this and the next under the memory's mutex */
     bool is_woken;
+    struct token_stock tokens; /* of the thread that uses the handle */
 };
 
 /* ---- trees.c: the orders */
@@ -210,10 +282,15 @@ RB_PROTOTYPE(pawli_due_tree, entry, in_group, due_order)
 RB_PROTOTYPE(pawli_held_tree, entry, in_group, job_order)
 RB_PROTOTYPE(pawli_finished_tree, entry, in_group, finished_order)
 RB_PROTOTYPE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
-RB_PROTOTYPE(pawli_key_tree, entry, in_keys, key_order)
+RB_PROTOTYPE(pawli_dedupe_tree, entry, in_dedupes, dedupe_order)
+RB_PROTOTYPE(pawli_ordering_tree, ordering_key, in_keys, ordering_key_order)
 RB_PROTOTYPE(pawli_holder_tree, holder, in_holders, holder_order)
 RB_PROTOTYPE(pawli_queue_tree, queue, in_queues, queue_order)
 RB_PROTOTYPE(pawli_presence_tree, presence, in_presences, presence_order)
+RB_PROTOTYPE(pawli_endpoint_tree, endpoint, in_endpoints, endpoint_order)
+RB_PROTOTYPE(pawli_event_tree, kept_event, in_events, event_order)
+RB_PROTOTYPE(pawli_event_id_tree, kept_event, by_id, event_id_order)
+RB_PROTOTYPE(pawli_event_keep_tree, kept_event, by_keep, event_keep_order)
 
 /* ---- memory.c: life, lock, hints */
 
@@ -243,16 +320,17 @@ void pawli_memory_turn_due(struct queue *queue, pawl_wall now);
 /* Bring the queues' counts of expired leases to `now` likewise. */
 void pawli_memory_turn_expired(pawl_memory *memory, pawl_wall now);
 
-/* Which jobs a walk meets: queue and worker as in pawl_filter, and a set of shelves. */
+/* Which jobs a walk meets: queue, worker and key as in pawl_filter, and a set of shelves. */
 struct walk_range {
-    struct queue *queue;   /* NULL: any */
-    struct holder *holder; /* NULL: any */
+    struct queue *queue;               /* NULL: any */
+    struct holder *holder;             /* NULL: any */
+    struct ordering_key *ordering_key; /* NULL: any */
     bool shelves[SHELVES_COUNT];
 };
 
 int pawli_memory_shelf(pawl_state state, bool is_marked, pawl_reason reason);
 
-/* A range of the filter's queue and worker, without shelves. False: no job can be in it. */
+/* A range of the filter's queue, worker and key, without shelves. False: no job can be in it. */
 bool pawli_memory_range(pawl_memory *memory, const pawl_filter *filter,
                         struct walk_range *ret_range);
 
@@ -262,7 +340,8 @@ void pawli_memory_range_states(struct walk_range *range, const pawl_filter *filt
 
 /*
  * Goes through the jobs of a range in the order of their ids, at O(log n) each; where the range has
- * a holder, also past those of its jobs that are in other queues. The job given last may be changed
+ * a holder, also past those of its jobs that are in other queues, and where it has an ordering key,
+ * past all jobs of other keys. The job given last may be changed
  * or taken away, but none may be put onto a shelf of the range.
  */
 struct walk {
@@ -273,6 +352,26 @@ struct walk {
 void pawli_memory_walk(struct walk *walk, pawl_memory *memory, const struct walk_range *range,
                        const pawl_id *after);
 struct entry *pawli_memory_walk_next(struct walk *walk);
+
+/* ---- order.c: ordering keys */
+
+struct ordering_key *pawli_memory_key_find(struct queue *queue, const char *name);
+struct ordering_key *pawli_memory_key_need(struct queue *queue, const char *name); /* adds a use */
+void pawli_memory_key_drop(struct ordering_key *key); /* takes a use; accepts NULL */
+
+/* Put a job behind all others of its key, or take it out from among them. No-ops where it is, or is
+ * not, among them; and where it has no key. */
+void pawli_memory_order_join(struct entry *entry);
+void pawli_memory_order_leave(struct entry *entry);
+
+/* Whether no other job of its key stands before it. */
+bool pawli_memory_order_is_first(const struct entry *entry);
+
+/* Make the first job of a key claimable where it is due and was not. Accepts NULL. */
+void pawli_memory_order_move_up(pawl_memory *memory, struct ordering_key *key);
+
+/* The fence of a claim: 0 without a key. */
+int64_t pawli_memory_draw_fence(pawl_memory *memory, const struct entry *entry);
 
 /* ---- registry.c: queues and holders */
 
@@ -286,6 +385,18 @@ void pawli_memory_holder_drop(pawl_memory *memory, struct holder *holder); /* ta
 
 /* Forget who has not shown itself for long and holds nothing. */
 void pawli_memory_presence_prune(pawl_memory *memory, pawl_wall now);
+
+/* ---- enqueue.c */
+
+struct memory_put {
+    const pawl_enqueue_row *rows;
+    size_t rows_count;
+    pawl_enqueued *results; /* written on PAWL_OK only */
+};
+
+/* Enqueue under the lock: all or nothing. */
+pawl_code pawli_memory_put(pawl_memory *memory, pawl_wall now, const struct memory_put *put,
+                           pawl_err *err);
 
 /* ---- change.c: the way of every change, and the ledger */
 
@@ -302,6 +413,7 @@ struct change_extra {
     const pawl_random *random;        /* NULL: the memory's */
     struct holder *holder;            /* CLAIM: the new one; its use is added here */
     struct error_note *error;         /* taken on PAWL_OK where a row is written */
+    const int64_t *wire_sends;        /* NULL: nobody said */
     struct pawli_ledger_row *ret_row; /* NULL: not asked for */
 };
 
@@ -326,8 +438,19 @@ bool pawli_memory_row_is_by(const struct entry *entry, int64_t attempt_no, const
 /* Give a job out, without payload and token. */
 void pawli_memory_give(const struct entry *entry, pawl_job *ret_job);
 
-/* A copy of the payload, NULL in *ret_payload where it is empty or gone. False: no memory. */
-bool pawli_memory_payload(const struct entry *entry, void **ret_payload);
+/* What a job owns of what it is given out with: copies of payload and headers, NULL where they are
+ * empty or gone. */
+struct cargo {
+    void *payload;
+    char *headers;
+};
+
+/* False: no memory, and nothing was made. */
+bool pawli_memory_load(const struct entry *entry, struct cargo *ret_cargo);
+
+/* Give it to a job; and where it was not given away, free it. Both leave it empty. */
+void pawli_memory_unload(struct cargo *cargo, pawl_job *job);
+void pawli_memory_drop(struct cargo *cargo);
 
 /* ---- recover.c */
 
@@ -389,6 +512,46 @@ pawl_code pawli_memory_redrive_where(pawl_store *store, const pawl_filter *filte
                                      size_t *ret_count, pawl_err *err);
 pawl_code pawli_memory_discard_where(pawl_store *store, const pawl_filter *filter, size_t jobs_max,
                                      size_t *ret_count, pawl_err *err);
+
+/* ---- worklease.c: work leases, which have locks of their own */
+
+extern const struct pawli_worklease_ops pawli_memory_worklease_ops;
+
+struct domains *pawli_memory_domains_new(void); /* NULL: no memory */
+void pawli_memory_domains_free(struct domains *domains);
+
+/* ---- once.c */
+
+extern const struct pawli_once_ops pawli_memory_once_ops;
+
+void pawli_memory_once_free(pawl_memory *memory);
+void pawli_memory_once_prune(pawl_memory *memory, size_t keys_max, pawl_wall now);
+
+/* ---- endpoint.c */
+
+extern const struct pawli_endpoint_ops pawli_memory_endpoint_ops;
+
+void pawli_memory_endpoints_free(pawl_memory *memory);
+struct endpoint *pawli_memory_endpoint_find(pawl_memory *memory, const char *name);
+
+/* ---- event.c: all of it but the copies under the lock */
+
+/* Copies of events, NULL for those that are not to be kept. NULL: no memory. */
+struct kept_event **pawli_memory_events_copy(const struct pawli_publish_event *events,
+                                             size_t events_count, pawl_wall now);
+
+/* Take copies; those that are left in the array, because they were there, are the caller's. */
+void pawli_memory_events_keep(pawl_memory *memory, struct kept_event **events, size_t events_count);
+
+/* Free copies, and their array. Accepts NULL. */
+void pawli_memory_events_drop(struct kept_event **events, size_t events_count);
+
+/* Forget up to so many that need not be kept any more. Gives how many. */
+size_t pawli_memory_events_prune(pawl_memory *memory, size_t events_max, pawl_wall now);
+void pawli_memory_events_free(pawl_memory *memory);
+
+pawl_code pawli_memory_replay(pawl_store *store, const pawl_replay_args *args,
+                              pawl_replayed *ret_replayed, pawl_err *err);
 
 #ifdef PAWL_TEST_POINTS
 /* ---- mutant.c: deliberate bugs, for tests only; see core/mutant.h */

@@ -32,7 +32,7 @@ static void drop_lease(pawl_memory *memory, struct entry *entry)
     job->claimed_at = job->expires_at = job->run_until = (pawl_wall){0};
     job->unstarted_until = (pawl_wall){0};
     job->is_started = false;
-    job->lease_ms = job->timeout_ms = 0;
+    job->lease_ms = job->timeout_ms = job->fence = 0;
     job->is_cancel_asked = false;
     pawli_memory_holder_drop(memory, entry->holder);
     entry->holder = NULL;
@@ -48,6 +48,7 @@ void pawli_memory_mutant_ready(pawl_memory *memory, struct entry *entry, pawl_wa
     entry->rank = RANK_RETURNED;
     entry->timed_us = 0;
     entry->position = ++memory->position;
+    pawli_memory_order_join(entry);
     pawli_memory_link(memory, entry);
 }
 
@@ -152,6 +153,7 @@ void pawli_memory_mutant_revive(pawl_memory *memory, struct entry *entry)
     entry->holder = holder;
     free(entry->ghost);
     entry->ghost = NULL;
+    pawli_memory_order_join(entry);
     pawli_memory_link(memory, entry);
 }
 

@@ -35,15 +35,15 @@ static pawl_changed cancel(pawl_memory *memory, struct entry *entry, pawl_wall n
     return change_by(memory, entry, PAWLI_EVENT_CANCEL, now);
 }
 
-static bool is_key_free(struct entry *entry)
+static bool is_dedupe_free(struct entry *entry)
 {
     return entry->dedupe_key[0] == '\0' ||
-           RB_FIND(pawli_key_tree, &entry->queue->keys, entry) == NULL;
+           RB_FIND(pawli_dedupe_tree, &entry->queue->dedupes, entry) == NULL;
 }
 
 static pawl_changed redrive(pawl_memory *memory, struct entry *entry, pawl_wall now)
 {
-    if (entry->job.state == PAWL_FAILED && !entry->job.is_discarded && !is_key_free(entry))
+    if (entry->job.state == PAWL_FAILED && !entry->job.is_discarded && !is_dedupe_free(entry))
         return (pawl_changed){.code = PAWL_DUPLICATE};
     return change_by(memory, entry, PAWLI_EVENT_REDRIVE, now);
 }

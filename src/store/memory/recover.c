@@ -140,6 +140,8 @@ pawl_code pawli_memory_prune(pawl_store *store, size_t jobs_max, size_t *ret_cou
         pawli_memory_queue_drop(memory, queue);
         queue = next;
     }
+    count += pawli_memory_events_prune(memory, jobs_max - count, now);
+    pawli_memory_once_prune(memory, jobs_max, now);
     pawli_memory_presence_prune(memory, now);
     pawli_memory_leave(memory);
     *ret_count = count;

@@ -49,6 +49,7 @@ void pawli_memory_queue_drop(pawl_memory *memory, struct queue *queue)
             return;
     if (queue->is_set)
         return;
+    assert(RB_EMPTY(&queue->ordering_keys)); /* M9 */
     RB_REMOVE(pawli_queue_tree, &memory->queues, queue);
     free(queue);
 }
@@ -82,6 +83,7 @@ pawl_code pawli_memory_queue_set(pawl_store *store, const char *queue_name,
         queue->settings = *settings;
         queue->settings.is_paused = is_paused;
         queue->is_set = true;
+        pawli_memory_hint(memory); /* more may be in flight now */
     }
     pawli_memory_leave(memory);
     return queue != NULL ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
@@ -190,6 +192,7 @@ pawl_code pawli_memory_worker_seen(pawl_store *store, const pawl_worker_seen *ar
         (void)pawli_text_copy(row->name, sizeof(row->name), args->name); /* checked: they fit */
         (void)pawli_text_copy(row->host, sizeof(row->host), args->host);
         (void)pawli_text_copy(row->version, sizeof(row->version), args->version);
+        (void)pawli_text_copy(row->queues, sizeof(row->queues), args->queues);
         row->since = is_new ? now : row->since;
         row->last_seen = now;
     }

@@ -101,8 +101,9 @@ static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
 #ifdef PAWL_TEST_POINTS
     struct pawli_job before = entry->job;
 #endif
-    pawl_code rc = pawli_memory_change(memory, entry, change,
-                                       &(struct change_extra){.error = *note, .ret_row = &row});
+    pawl_code rc = pawli_memory_change(
+        memory, entry, change,
+        &(struct change_extra){.error = *note, .wire_sends = &settle->wire_sends, .ret_row = &row});
     if (rc != PAWL_OK)
         return answer_again(entry, change->worker, settle);
     assert(row.is_due); /* RES-12 */

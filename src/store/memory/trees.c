@@ -67,8 +67,19 @@ static int deadline_order(const struct entry *a, const struct entry *b)
     return job_order(a, b);
 }
 
-static int key_order(const struct entry *a, const struct entry *b)
+static int ordering_key_order(const struct ordering_key *a, const struct ordering_key *b)
 {
+    return strcmp(a->name, b->name);
+}
+
+/* A dedupe key is one within its ordering key, or among the jobs that have none. */
+static int dedupe_order(const struct entry *a, const struct entry *b)
+{
+    if (a->ordering_key != b->ordering_key) {
+        if (a->ordering_key == NULL || b->ordering_key == NULL)
+            return a->ordering_key == NULL ? -1 : 1;
+        return ordering_key_order(a->ordering_key, b->ordering_key);
+    }
     return strcmp(a->dedupe_key, b->dedupe_key);
 }
 
@@ -87,6 +98,30 @@ static int presence_order(const struct presence *a, const struct presence *b)
     return strcmp(a->row.name, b->row.name);
 }
 
+static int event_order(const struct kept_event *a, const struct kept_event *b)
+{
+    if (a->place.at.us != b->place.at.us)
+        return order_of(a->place.at.us, b->place.at.us);
+    return order_of(a->place.seq, b->place.seq);
+}
+
+static int event_id_order(const struct kept_event *a, const struct kept_event *b)
+{
+    return strcmp(a->id, b->id);
+}
+
+static int event_keep_order(const struct kept_event *a, const struct kept_event *b)
+{
+    if (a->keep_until.us != b->keep_until.us)
+        return order_of(a->keep_until.us, b->keep_until.us);
+    return order_of(a->place.seq, b->place.seq);
+}
+
+static int endpoint_order(const struct endpoint *a, const struct endpoint *b)
+{
+    return strcmp(a->row.name, b->row.name);
+}
+
 RB_GENERATE(pawli_job_tree, entry, in_jobs, job_order)
 RB_GENERATE(pawli_shelf_tree, entry, in_shelves, shelf_order)
 RB_GENERATE(pawli_queue_shelf_tree, entry, in_queue_shelves, shelf_order)
@@ -96,7 +131,12 @@ RB_GENERATE(pawli_due_tree, entry, in_group, due_order)
 RB_GENERATE(pawli_held_tree, entry, in_group, job_order)
 RB_GENERATE(pawli_finished_tree, entry, in_group, finished_order)
 RB_GENERATE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
-RB_GENERATE(pawli_key_tree, entry, in_keys, key_order)
+RB_GENERATE(pawli_dedupe_tree, entry, in_dedupes, dedupe_order)
+RB_GENERATE(pawli_ordering_tree, ordering_key, in_keys, ordering_key_order)
 RB_GENERATE(pawli_holder_tree, holder, in_holders, holder_order)
 RB_GENERATE(pawli_queue_tree, queue, in_queues, queue_order)
 RB_GENERATE(pawli_presence_tree, presence, in_presences, presence_order)
+RB_GENERATE(pawli_endpoint_tree, endpoint, in_endpoints, endpoint_order)
+RB_GENERATE(pawli_event_tree, kept_event, in_events, event_order)
+RB_GENERATE(pawli_event_id_tree, kept_event, by_id, event_id_order)
+RB_GENERATE(pawli_event_keep_tree, kept_event, by_keep, event_keep_order)
