@@ -198,7 +198,7 @@ class Protocol(Case):
                 wait_for(lambda: server.figure("pawl_http_claims_waiting") == 1)
             server.good("POST", f"/v1/queues/{queue}/jobs", "x", status=201)
             wait_for(lambda: server.figure("pawl_http_claims_waiting") == 0)
-            return wait_for(lambda: server.claim(queue, worker="here"))[0]["lease_version"]
+            return wait_for(lambda: server.claim("here", queue))[0]["lease_version"]
 
         # A claim that was in the store's hands as its client went brings the job, which is given back: that is the second lease then.
         # It cannot be so each time.
