@@ -19,6 +19,20 @@ rollback;
 select is(pawl_test.state('01910000-0000-7000-8000-000000000001'), null, 'a transaction that rolls back leaves no job');
 select lives_ok($$select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-000000000001')$$, 'and its id is free');
 
+-- One plain job, for the store that makes the id
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), false, 'enqueue_one: not in a queue that is new');
+select is((select count(*) from pawl.queue where name = 'one'), 0::int8, 'and nothing was done');
+select pawl.enqueue('one', 'high', p_priority => 1::int2);
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), false, 'enqueue_one: not where no claim looks for such a priority');
+select pawl.enqueue('one', 'usual');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), true, 'enqueue_one: it is in');
+select throws_ok($$select pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x')$$, '23505', null, 'enqueue_one: an id twice is an error');
+select is(pawl.enqueue_one('one', '00000000-0000-0000-0000-000000000000', 'x'), false, 'enqueue_one: not the nil id');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a2', null), false, 'enqueue_one: not without a payload');
+select is(pawl.enqueue_one('one', null, 'x'), false, 'enqueue_one: not without an id');
+select results_eq($$select outbox_id, payload, lease_version from pawl.claim_outbox_batch(10, 'w1', 30, 'one') where payload = 'x'$$,
+                  $$values ('01910000-0000-7000-8000-0000000000a1'::uuid, 'x'::bytea, 1)$$, 'enqueue_one: it can be claimed');
+
 -- Q-ENQUEUE, Q-NEVER-AGAIN
 select throws_ok($$select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-000000000001')$$, 'P7003', 'EXISTS',
                  'Q-ENQUEUE: an id that exists is refused');
@@ -124,6 +138,7 @@ select throws_like($$select pawl.enqueue('q', 'x', p_id => (select i from (selec
                    'p_id is % names shard %', 'an id for another shard is refused');
 select lives_ok($$select pawl.enqueue('s', n::text) from generate_series(1, 100) n$$, 'jobs of all shards');
 select is((select count(distinct shard) from pawl.job where line_id / 4096 = (select queue_id from pawl.queue where name = 's')), 8::int8, 'are in all shards');
+select is(pawl.enqueue_one('s', '01910000-0000-7000-8000-0000000000a3', 'x'), false, 'enqueue_one: not where there are shards');
 select is((select count(*) from pawl.claim_outbox_batch(200, 'w1', 30, 's')), 100::int8, 'and are claimed from all of them');
 select pawl.enqueue('y', repeat('x', 100)) from generate_series(1, 50);
 select is((select count(*) from pawl.claim_outbox_batch(9, 'w1', 30, 'y', 250)), 2::int8, 'a claim carries no more bytes than it may, from all shards together');

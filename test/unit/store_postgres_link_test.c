@@ -14,6 +14,7 @@
 
 #include "core/id.h"
 #include "pawl/worklease.h"
+#include "store/postgres/postgres.h"
 #include "support/pg_proxy.h"
 #include "support/pg_world.h"
 
@@ -33,19 +34,22 @@ static struct {
     struct pg_proxy *proxy;
     pawl_store *cut;   /* through the proxy */
     pawl_store *whole; /* straight */
+    bool is_told;      /* the session knows the statement before the call that is cut */
 } world;
 
 static int begin(void **state)
 {
     (void)state;
     char conninfo[PG_PATH_MAX];
+    char named[PG_PATH_MAX + 32];
     if (!pg_world_begin(&world.server, false, SHARDS))
         return -1;
     world.proxy = pg_proxy_start(&world.server);
     if (world.proxy == NULL)
         return -1;
     (void)pg_proxy_conninfo(world.proxy, PG_WORLD_DATABASE, conninfo);
-    world.cut = pg_world_open(&world.server, conninfo, TIMEOUT_MS);
+    (void)snprintf(named, sizeof(named), "%s application_name=cut", conninfo); /* it fits */
+    world.cut = pg_world_open(&world.server, named, TIMEOUT_MS);
     world.whole = pg_world_open(&world.server, NULL, TIMEOUT_MS);
     return 0;
 }
@@ -449,11 +453,21 @@ struct cut {
     size_t bytes;
 };
 
+/* Connected, and idle, in a session that has been told of the statement, or has not. */
 static void begin_trial(const struct verb *verb, struct trial *trial)
 {
     pawl_wall now;
+    struct trial before = {.payload_len = trial->payload_len, .is_done = true};
     pg_proxy_heal(world.proxy);
-    assert_int_equal(pawl_now(world.cut, &now, NULL), PAWL_OK); /* connected, and idle */
+    if (!world.is_told)
+        pawli_pg_disconnect(&pawli_pg_handle_of(world.cut)->link);
+    assert_int_equal(pawl_now(world.cut, &now, NULL), PAWL_OK);
+    if (world.is_told) {
+        verb->prepare(&before);
+        assert_int_equal(verb->act(&before), PAWL_OK);
+        (void)verb->look(&before);
+        verb->repeat(&before);
+    }
     verb->prepare(trial);
 }
 
@@ -466,10 +480,12 @@ static void run_trial(const struct verb *verb, size_t payload_len, const struct 
     trial.code = verb->act(&trial);
     pg_proxy_heal(world.proxy);
     if (trial.code == PAWL_UNKNOWN)
-        /* The server may still be at it: until it has noticed, nobody can tell. */
-        (void)pg_world_await(&world.server,
-                             "select (count(*) = 0)::int from pg_stat_activity where state = "
-                             "'active' and query like '%pawl.%' and pid <> pg_backend_pid()");
+        /* The server may still be at it, or have yet to begin: until it has noticed the cut, nobody
+         * can tell. */
+        assert_int_equal(pg_world_await(&world.server,
+                                        "select (count(*) = 0)::int from pg_stat_activity where "
+                                        "application_name = 'cut'"),
+                         1);
     trial.is_done = verb->look(&trial);
     switch (trial.code) {
     case PAWL_OK:
@@ -528,6 +544,19 @@ static void expect_lost_replies(const struct verb *verb)
     if (!verb->is_hinted)
         assert_int_equal(seen.ok, 0);
     assert_true(seen.unknown_done > 0);
+}
+
+/* What is sent is another thing in a session that knows the statement. */
+static void a_call_of_a_known_statement(void **state)
+{
+    (void)state;
+    static const struct verb *const verbs[] = {&enqueue_verb, &claim_verb, &settle_verb};
+    world.is_told = true;
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        expect_lost_requests(verbs[i]);
+        expect_lost_replies(verbs[i]);
+    }
+    world.is_told = false;
 }
 
 static void a_lost_request_of_an_enqueue(void **state)
@@ -664,6 +693,7 @@ int main(void)
         cmocka_unit_test(a_lost_reply_of_an_enqueue),
         cmocka_unit_test(a_lost_reply_of_a_claim),
         cmocka_unit_test(a_lost_reply_of_a_settle),
+        cmocka_unit_test(a_call_of_a_known_statement),
         cmocka_unit_test(a_batch_is_there_whole_or_not_at_all),
         cmocka_unit_test(a_cut_try_acquire_of_a_work_lease),
         cmocka_unit_test(a_cut_succeed_of_a_work_lease),

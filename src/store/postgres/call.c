@@ -76,7 +76,7 @@ static bool is_schema_right(const struct pawli_pg_handle *handle, const PGresult
                             struct pawli_pg_fault *ret_fault)
 {
     *ret_fault = (struct pawli_pg_fault){.fate = PAWLI_PG_NOT_DONE, .is_setup = true};
-    if (!pawli_pg_is_shaped(hello, "iii") || PQntuples(hello) != 1) {
+    if (!pawli_pg_is_shaped(hello, "iiib") || PQntuples(hello) != 1) {
         ret_fault->text = "the schema pawl does not answer as expected; run `pawl migrate up`";
         return false;
     }
@@ -98,7 +98,8 @@ static bool greet(struct pawli_pg_handle *handle, struct timespec until,
                   struct pawli_pg_fault *ret_fault)
 {
     struct pawli_pg_statement hello = {
-        .sql = "select version, shards, pg_catalog.pg_backend_pid() from pawl.hello()"};
+        .sql =
+            "select version, shards, pg_catalog.pg_backend_pid(), is_notifying from pawl.hello()"};
     PGresult *answer = NULL;
     struct pawli_pg_exchange exchange = {
         .statements = &hello, .statements_count = 1, .ret_answers = &answer};
@@ -113,6 +114,7 @@ static bool greet(struct pawli_pg_handle *handle, struct timespec until,
         handle->shards = pawli_pg_int((struct pawli_pg_cell){answer, 0, 1});
         handle->link.is_direct = PQbackendPID(handle->link.conn) ==
                                  pawli_pg_int((struct pawli_pg_cell){answer, 0, 2});
+        handle->is_notifying = pawli_pg_bool((struct pawli_pg_cell){answer, 0, 3});
     } else {
         pawli_pg_disconnect(&handle->link);
     }

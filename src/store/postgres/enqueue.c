@@ -25,6 +25,14 @@
     "$11, $12, $13, $14, $15, false)"
 #define ENQUEUE_SHAPE "isu"
 
+/* For one job of which nothing is special: most single enqueues are. */
+#define ENQUEUE_ONE       "select pawl.enqueue_one($1, $2, $3)"
+#define ENQUEUE_ONE_SHAPE "b"
+
+#define HINT                                                            \
+    "select pg_catalog.set_config('synchronous_commit', 'off', true), " \
+    "pg_catalog.pg_notify('pawl', q) from pg_catalog.unnest($1) q"
+
 /* Some rows of one shard, in the order given: what one statement carries. */
 struct part {
     int64_t shard;
@@ -142,14 +150,16 @@ static void put_all(struct pawli_pg_call *call, const pawl_enqueue_row *rows, bo
 
 /* Workers hear of the jobs once they are there, by a transaction that waits for no disk. Sent
  * within the call, the hint would keep all other transactions that send one from committing until
- * this one has been written (see pawl.hint_of). */
+ * this one has been written. */
 static void put_hint(struct pawli_pg_call *call, const pawl_enqueue_row *rows, size_t rows_count)
 {
     struct pawli_pg_args *args = &call->after.args;
     size_t count = 0;
+    if (!call->handle->is_notifying)
+        return;
     for (size_t i = 0; i < rows_count; i++)
         count += i == 0 || strcmp(rows[i].queue, rows[i - 1].queue) != 0;
-    call->after.sql = "select pawl.hint_of($1)";
+    call->after.sql = HINT;
     pawli_pg_array_begin(args, PAWLI_PG_TEXT, count);
     for (size_t i = 0; i < rows_count; i++)
         if (i == 0 || strcmp(rows[i].queue, rows[i - 1].queue) != 0)
@@ -179,8 +189,40 @@ static bool read_all(const struct pawli_pg_call *call, const struct pawli_pg_gro
     return at == rows_count;
 }
 
-pawl_code pawli_pg_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
-                           pawl_enqueued *ret_results, pawl_err *err)
+/* ---- one job */
+
+static bool is_plain(const pawl_enqueue_row *row)
+{
+    return row->priority == PAWL_PRIORITY_NORMAL && row->delay_ms == 0 &&
+           row->start_within_ms == PAWL_DEFAULT && row->max_retries == PAWL_DEFAULT &&
+           row->timeout_ms == PAWL_DEFAULT && row->backoff_base_ms == PAWL_DEFAULT &&
+           row->backoff_max_ms == PAWL_DEFAULT && !is_given(row->dedupe_key) &&
+           !is_given(row->ordering_key) && !is_given(row->headers);
+}
+
+/* *ret_is_done: it is in; else nothing was done, and it goes as others do. */
+static pawl_code enqueue_one(struct pawli_pg_handle *handle, const pawl_enqueue_row *row,
+                             bool *ret_is_done, pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = handle};
+    struct pawli_pg_args *args = pawli_pg_call_add(&call, ENQUEUE_ONE);
+    pawli_pg_arg_text(args, row->queue);
+    pawli_pg_arg_id(args, &row->id);
+    pawli_pg_arg_bytes(args, row->payload, row->payload_len);
+    put_hint(&call, row, 1);
+    pawl_code rc = pawli_pg_call_run(&call, ENQUEUE_ONE_SHAPE, err);
+    if (rc == PAWL_OK && PQntuples(call.answers[0]) != 1)
+        rc = pawli_pg_call_spoilt(&call, err);
+    if (rc == PAWL_OK)
+        *ret_is_done = pawli_pg_bool((struct pawli_pg_cell){call.answers[0], 0, 0});
+    pawli_pg_call_clear(&call);
+    return rc;
+}
+
+/* ---- the verb */
+
+static pawl_code enqueue_many(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
+                              pawl_enqueued *ret_results, pawl_err *err)
 {
     struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store)};
     struct pawli_pg_groups groups;
@@ -194,4 +236,20 @@ pawl_code pawli_pg_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size
     pawli_pg_call_clear(&call);
     pawli_pg_groups_clear(&groups);
     return rc;
+}
+
+pawl_code pawli_pg_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
+                           pawl_enqueued *ret_results, pawl_err *err)
+{
+    struct pawli_pg_handle *handle = pawli_pg_handle_of(store);
+    bool is_done = false;
+    if (rows_count == 1 && store->are_ids_minted && handle->shards == 1 && is_plain(&rows[0])) {
+        pawl_code rc = enqueue_one(handle, &rows[0], &is_done, err);
+        if (rc != PAWL_OK)
+            return rc;
+    }
+    if (!is_done)
+        return enqueue_many(store, rows, rows_count, ret_results, err);
+    ret_results[0] = (pawl_enqueued){.code = PAWL_OK, .id = rows[0].id};
+    return PAWL_OK;
 }

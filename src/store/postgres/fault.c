@@ -71,9 +71,10 @@ static const struct fault_row *find_row(const char *sqlstate)
 
 bool pawli_pg_is_again(const char *sqlstate)
 {
-    /* 40003 is the one of its class that does not say that nothing was done. */
+    /* 40003 is the one of its class that does not say that nothing was done. 26000: the session is
+     * not the one that was told of a statement; the next try has another. */
     return (strncmp(sqlstate, "40", CLASS_LEN) == 0 && strcmp(sqlstate, "40003") != 0) ||
-           strcmp(sqlstate, "55P03") == 0;
+           strcmp(sqlstate, "55P03") == 0 || strcmp(sqlstate, "26000") == 0;
 }
 
 bool pawli_pg_is_link_fault(const char *sqlstate)

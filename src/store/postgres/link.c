@@ -118,6 +118,7 @@ bool pawli_pg_connect(struct pawli_pg_link *link, const char *conninfo, int64_t 
     assert(link->conn == NULL);
     link->is_ending = link->is_direct = false;
     link->limit_ms = 0;
+    link->prepared.count = link->prepared.known = 0;
     link->conn = start(conninfo, call_timeout_ms);
     if (link->conn == NULL)
         return refuse(link, "memory ran out", ret_fault);
@@ -174,31 +175,10 @@ struct progress {
     int gaps;       /* between two statements libpq gives one NULL; two in a row are the end */
 };
 
-static bool send_statement(PGconn *conn, const struct pawli_pg_statement *statement)
-{
-    const struct pawli_pg_args *args = &statement->args;
-    Oid types[PAWLI_PG_ARGS_MAX];
-    const char *values[PAWLI_PG_ARGS_MAX];
-    int lengths[PAWLI_PG_ARGS_MAX];
-    int formats[PAWLI_PG_ARGS_MAX];
-    assert(!args->is_failed);
-    for (int i = 0; i < args->count; i++) {
-        assert(args->list[i].len <= INT32_MAX);
-        types[i] = args->list[i].type;
-        /* An empty value is not NULL, even where there is no byte to point at. */
-        const char *bytes = args->bytes.bytes != NULL ? (const char *)args->bytes.bytes : "";
-        values[i] = args->list[i].is_null ? NULL : bytes + args->list[i].at;
-        lengths[i] = (int)args->list[i].len;
-        formats[i] = 1;
-    }
-    return PQsendQueryParams(conn, statement->sql, args->count, types, values, lengths, formats,
-                             1) == 1;
-}
-
 /* P7. What libpq cannot write at once it writes while the call's answers are awaited. */
 static void send_after(struct pawli_pg_link *link, const struct pawli_pg_statement *after)
 {
-    if (!send_statement(link->conn, after))
+    if (!pawli_pg_send(link, after))
         return;
     link->is_owing = true;
     if (PQpipelineSync(link->conn) != 1)
@@ -266,6 +246,17 @@ static bool bound_call(struct pawli_pg_link *link, const struct pawli_pg_exchang
     return true;
 }
 
+/* What the server is to know by name goes before all that is done: so it is known even where that
+ * fails. */
+static bool prepare_all(struct pawli_pg_link *link, const struct pawli_pg_exchange *exchange,
+                        struct progress *progress)
+{
+    for (size_t i = 0; i < exchange->statements_count; i++)
+        if (!pawli_pg_prepare(link, &exchange->statements[i], &progress->skipped))
+            return false;
+    return exchange->after == NULL || pawli_pg_prepare(link, exchange->after, &progress->skipped);
+}
+
 /* Send everything. Where it fails, `progress` knows how far it came. */
 static enum pawli_pg_waited send_all(struct pawli_pg_link *link,
                                      const struct pawli_pg_exchange *exchange,
@@ -273,8 +264,10 @@ static enum pawli_pg_waited send_all(struct pawli_pg_link *link,
 {
     if (exchange->limit_ms > 0 && !bound_call(link, exchange, until, progress))
         return PAWLI_PG_READY;
+    if (!prepare_all(link, exchange, progress))
+        return PAWLI_PG_READY;
     for (size_t i = 0; i < exchange->statements_count; i++)
-        if (!send_statement(link->conn, &exchange->statements[i]))
+        if (!pawli_pg_send(link, &exchange->statements[i]))
             return PAWLI_PG_READY;
     if (PQpipelineSync(link->conn) != 1)
         return PAWLI_PG_READY;
@@ -315,8 +308,10 @@ static bool take_answer(struct pawli_pg_link *link, const struct pawli_pg_exchan
     bool is_kept = false;
     if (status == PGRES_PIPELINE_SYNC) {
         *ret_is_synced = true;
-    } else if (progress->skipped > 0 && status == PGRES_TUPLES_OK) {
+    } else if (progress->skipped > 0 && (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)) {
         progress->skipped--;
+        if (status == PGRES_COMMAND_OK)
+            pawli_pg_prepared_one(link);
     } else if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
         is_kept = progress->answered < exchange->statements_count;
         if (is_kept)
@@ -365,6 +360,14 @@ static struct pawli_pg_fault judge(const struct progress *progress, bool is_sync
     return fault;
 }
 
+/* A server that has become a standby stays one: the next call may find another. A statement that
+ * the server was told of and does not know, or that gives other columns by now, is told anew. */
+static bool is_session_over(const char *sqlstate)
+{
+    return strcmp(sqlstate, "25006") == 0 || strcmp(sqlstate, "26000") == 0 ||
+           strcmp(sqlstate, "0A000") == 0;
+}
+
 struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
                                         const struct pawli_pg_exchange *exchange,
                                         struct timespec until)
@@ -379,6 +382,7 @@ struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
         send_after(link, exchange->after);
     if (progress.is_all_sent)
         waited = gather(link, exchange, until, &progress, &is_synced);
+    pawli_pg_prepared_end(link);
     if (is_synced && progress.sqlstate[0] == '\0' &&
         progress.answered == exchange->statements_count) {
         if (progress.limit_ms > 0)
@@ -389,8 +393,7 @@ struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
     struct pawli_pg_fault fault = judge(&progress, is_synced, waited);
     for (size_t i = 0; i < progress.answered; i++)
         PQclear(exchange->ret_answers[i]);
-    /* A server that has become a standby stays one: the next call may find another. */
-    if (!is_synced || strcmp(fault.sqlstate, "25006") == 0)
+    if (!is_synced || is_session_over(fault.sqlstate))
         pawli_pg_disconnect(link);
     return fault;
 }

@@ -150,6 +150,16 @@ const char *pawli_pg_tell_refusal(const char *text);
 
 /* ---- link.c: one connection, without blocking */
 
+/* Statements that the server knows by name, in the order in which it was told: see prepared.c. */
+#define PAWLI_PG_PREPARED_MAX 64
+
+struct pawli_pg_prepared {
+    const char
+        *list[PAWLI_PG_PREPARED_MAX]; /* constant texts: the same one is the same statement */
+    size_t count;
+    size_t known; /* of them: the server has answered */
+};
+
 struct pawli_pg_link {
     PGconn *conn;     /* NULL: none */
     int wake_fd;      /* a wait ends when this file can be read; -1: none */
@@ -157,6 +167,7 @@ struct pawli_pg_link {
     bool is_owing;    /* the answer to what followed a call is still to be read: P7 */
     bool is_direct;   /* no pooler is in between: set by whoever has asked */
     int64_t limit_ms; /* what the session gives each statement (P4); 0: not known */
+    struct pawli_pg_prepared prepared;
 };
 
 enum pawli_pg_waited {
@@ -188,11 +199,27 @@ bool pawli_pg_is_alive(const struct pawli_pg_link *link);
 /* Read what is still to be read (P7). On false the connection is of no more use. */
 bool pawli_pg_clear_link(struct pawli_pg_link *link, struct timespec until);
 
-/* One statement of an exchange. `sql` is constant text: arguments are never put into it. */
+/* One statement of an exchange. `sql` is constant text: arguments are never put into it. Where the
+ * link is direct, it stays as it is for as long as the link lasts. */
 struct pawli_pg_statement {
     const char *sql;
     struct pawli_pg_args args;
 };
+
+/* ---- prepared.c: what a session need not read twice */
+
+/* Tell the server of the statement, unless it knows. *told is one more where that has an answer. */
+bool pawli_pg_prepare(struct pawli_pg_link *link, const struct pawli_pg_statement *statement,
+                      size_t *told);
+
+/* The server has answered to the first that it did not know. */
+void pawli_pg_prepared_one(struct pawli_pg_link *link);
+
+/* The exchange has ended: what the server has not answered to, it does not know. */
+void pawli_pg_prepared_end(struct pawli_pg_link *link);
+
+/* Send it, by its name where it has one. */
+bool pawli_pg_send(struct pawli_pg_link *link, const struct pawli_pg_statement *statement);
 
 /*
  * Send statements as one pipeline, which is one transaction, and gather the answers. On DONE
@@ -220,6 +247,7 @@ struct pawli_pg_handle {
     int64_t call_timeout_ms;
     int64_t limit_ms; /* a call takes no longer than this either: see pawl_store_limit() */
     int64_t shards;
+    bool is_notifying; /* whether hints are sent, as of the last connection */
     size_t next_shard; /* where the next claim begins */
 
     struct pawli_pg_link link;

@@ -91,6 +91,22 @@ begin
     return query select * from pawl.enqueue_verdicts(p_shard, v_lines, p_ids, p_dedupe_keys, p_ordering_keys, v_done, v_existed);
 end $$;
 
+-- One job in the plainest way: without key, delay, limit or priority of its own, its id made for this call, no hint. False: it
+-- is not for this function (the queue is new, or has had no job of this priority, or there are shards), and nothing was done.
+-- A statement of its own, since a batch of one spends more on what it might be than on the job.
+create function pawl.enqueue_one(p_queue text, p_id uuid, p_payload bytea) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pawl, pg_temp as $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    insert into pawl.job (shard, line_id, pos, id, priority, lane, created_at, next_attempt_at, payload)
+    select 0, q.queue_id * 4096, pawl.here(), p_id, 5, 0, v_now, v_now, p_payload
+    from pawl.queue q, pawl.config c
+    where q.name = p_queue and q.levels & 32 <> 0 and c.shards = 1
+      and p_id <> '00000000-0000-0000-0000-000000000000' and p_payload is not null;
+    return found;
+end $$;
+
 -- Inserts the rows whose id and dedupe key are free, but for those without an id, and gives their ids.
 create function pawl.enqueue_insert(
     p_shard int4, p_now timestamptz, p_lines int4[], p_ids uuid[], p_payloads bytea[], p_priorities int2[],
