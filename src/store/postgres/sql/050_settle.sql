@@ -132,16 +132,17 @@ begin
             returning j.line_id, j.id, j.attempts, j.lease_version, j.lease_token, j.claimed_at, j.lease_expires_at,
                       j.created_at, octet_length(j.payload) payload_len, j.priority, j.retries, j.lost_leases, j.max_retries,
                       j.ordering_key, j.fence),
-        lines as (select g.line_id, array_agg(g.id) ids from gone g group by g.line_id),
+        -- Materialized, and joined by the one that stands for the others: the list is made once, and not for each of them.
+        lines as materialized (select (array_agg(g.id))[1] first_id, array_agg(g.id) ids from gone g group by g.line_id),
         written as (
             insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by,
                                       token_digest, started_at, finished_at, created_at, payload_len, priority, retries,
                                       lost_leases, max_retries, wire_sends, worker, ordering_key, batch, others)
             select p_shard, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, pawl.token_digest(g.lease_token),
                    g.claimed_at, v_now, g.created_at, g.payload_len, g.priority, g.retries, g.lost_leases, g.max_retries,
-                   p_wire_sends, p_worker, g.ordering_key, case when g.id = l.ids[1] then cardinality(l.ids) end,
-                   case when g.id = l.ids[1] and cardinality(l.ids) > 1 then l.ids[2 :] end
-            from gone g join lines l on l.line_id = g.line_id
+                   p_wire_sends, p_worker, g.ordering_key, cardinality(l.ids),
+                   case when cardinality(l.ids) > 1 then l.ids[2 :] end
+            from gone g left join lines l on l.first_id = g.id
             returning job_id, attempt_no)
         -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
         -- when their ledger rows have been collected.
