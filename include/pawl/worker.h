@@ -257,6 +257,9 @@ PAWL_API void pawl_command_free(pawl_command *command); /* no worker may use it;
 PAWL_API int pawl_command_handler(pawl_job_ctx *ctx, void *user);
 #define PAWL_EXIT_SNOOZE 75
 #define PAWL_EXIT_FAIL   65
+/* The settle_linger_ms of a worker whose handlers are commands, as `pawl work` has it: to start one
+ * takes about as long, so several mostly end within it, and go in one settle. */
+#define PAWL_COMMAND_LINGER_MS 5
 
 /* ---- reapers */
 

@@ -31,6 +31,7 @@ static pawl_code start_work(struct pawli_serve_workers *workers,
     options->queues_count = line->arguments_count;
     options->settings.parallel_max = pawli_line_number(line, "--parallel",
                                                        options->settings.parallel_max);
+    options->settings.settle_linger_ms = PAWL_COMMAND_LINGER_MS;
     options->handler = pawl_command_handler;
     options->user = workers->command;
     return code == PAWL_OK ? pawl_worker_start(options, &workers->runners[workers->count], err)

@@ -42,6 +42,7 @@ static void fill_settings(const struct pawli_line *line, pawl_worker_settings *s
         {"--shutdown", &settings->shutdown_timeout_ms},
         {"--call-timeout", &settings->call_timeout_ms},
     };
+    settings->settle_linger_ms = PAWL_COMMAND_LINGER_MS;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         *numbers[i].number = pawli_line_number(line, numbers[i].name, *numbers[i].number);
 }

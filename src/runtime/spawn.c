@@ -20,9 +20,6 @@
 #define EXIT_NO_EXEC 127 /* as shells say it */
 #define FD_FIRST     3   /* the first that the child must not have */
 
-#define KERNEL_SIGACTION_WORDS 8 /* at least: handler, flags, restorer, mask */
-#define KERNEL_SIGSET_BYTES    8 /* 64 signals */
-
 /* Shared with the child, which fills `error`. */
 struct birth {
     const struct pawli_spawn *spawn;
@@ -30,16 +27,11 @@ struct birth {
     volatile int error;
 };
 
-/* In the child. Signals are blocked until the last moment: a handler of the parent's would run on
- * its memory. */
+/* In the child. Signals are blocked until the last moment: what they do there is for the program,
+ * not for the parent's memory. */
 static _Noreturn void become(struct birth *birth)
 {
     const struct pawli_spawn *spawn = birth->spawn;
-    /* Straight to the kernel: the C library does not touch the two that it uses itself, and an
-     * ancestor may have had them ignored. All zero: the default, and no flags. */
-    static const unsigned long usual[KERNEL_SIGACTION_WORDS] = {0};
-    for (int number = 1; number <= SIGRTMAX; number++)
-        (void)syscall(SYS_rt_sigaction, number, usual, NULL, (size_t)KERNEL_SIGSET_BYTES);
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         goto failed;
     if (getppid() != birth->parent) /* it was gone before it could be asked for */

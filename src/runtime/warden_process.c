@@ -37,6 +37,9 @@
 #define ROUNDS_END   12000 /* a minute, when there is nothing else to do */
 #define CHILDREN_MAX 1024  /* in one round; the rest has the next one */
 
+#define KERNEL_SIGACTION_WORDS 8 /* at least: handler, flags, restorer, mask */
+#define KERNEL_SIGSET_BYTES    8 /* 64 signals */
+
 struct warden {
     const char *path;
     char *const *argv;
@@ -252,14 +255,22 @@ static void close_all_but(int fd)
         (void)close(i);
 }
 
-/* Come with all signals blocked: so they stay. */
+/* Every signal as usual, once and for all programs: what we ignored, they would ignore. Straight to
+ * the kernel: the C library does not touch the two that it uses itself, and an ancestor may have
+ * had them ignored. All zero: the default, and no flags. */
+static void take_usual_signals(void)
+{
+    static const unsigned long usual[KERNEL_SIGACTION_WORDS] = {0};
+    for (int number = 1; number <= SIGRTMAX; number++)
+        (void)syscall(SYS_rt_sigaction, number, usual, NULL, (size_t)KERNEL_SIGSET_BYTES);
+}
+
+/* Come with all signals blocked: so they stay. One that ignored its children would not hear. */
 static int listen_to_children(void)
 {
-    struct sigaction usual = {.sa_handler = SIG_DFL}; /* one that ignores them would not see them */
     sigset_t set;
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)sigaction(SIGCHLD, &usual, NULL); /* none of these can fail: the signal exists */
+    (void)sigaddset(&set, SIGCHLD); /* neither can fail: the signal exists */
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -271,6 +282,7 @@ _Noreturn void pawli_warden_live(const char *path, char *const *argv, int fd)
     (void)setsid(); /* what is typed at the worker's terminal is not for us */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     close_all_but(fd);
+    take_usual_signals();
     warden.child_fd = listen_to_children();
     bool is_on = true;
     while (is_on && receive_order(&run)) {
