@@ -44,8 +44,8 @@ bool turn_spawn(const struct turn *turn, struct turn_result *result)
     return is_good;
 }
 
-/* Look until no job is left. Statistics would say how many have succeeded, and count them each time:
- * that would cost the worker what it is measured for. */
+/* Look until no job is left. Statistics would say how many have succeeded, and count them each
+ * time: that would cost the worker what it is measured for. */
 static bool await(const struct turn *turn)
 {
     int64_t until_us = turn_now_us() + WAIT_MOST_MS * INT64_C(1000);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -59,6 +60,15 @@ static bool is_dead(const pawl_worker *row, const struct pawli_deaths_args *args
            strcmp(row->name, args->own_worker) != 0;
 }
 
+static bool is_any_dead(const pawl_worker *rows, size_t rows_count,
+                        const struct pawli_deaths_args *args, pawl_wall now)
+{
+    for (size_t i = 0; i < rows_count; i++)
+        if (is_dead(&rows[i], args, pawli_wall_diff_ms(rows[i].last_seen, now)))
+            return true;
+    return false;
+}
+
 pawl_code pawli_deaths_report(struct pawli_deaths *deaths, pawl_store *store,
                               const struct pawli_deaths_args *args, pawl_err *err)
 {
@@ -67,10 +77,13 @@ pawl_code pawli_deaths_report(struct pawli_deaths *deaths, pawl_store *store,
     size_t count = PAGE_MAX;
     while (count == PAGE_MAX) {
         pawl_wall now;
+        const char *from = after[0] != '\0' ? after : NULL;
         pawl_code code = pawl_now(store, &now, err);
         if (code == PAWL_OK)
-            code = pawl_workers(store, after[0] != '\0' ? after : NULL, rows, PAGE_MAX, &count,
-                                err);
+            code = pawli_presences(store, from, rows, PAGE_MAX, &count, err);
+        /* What they held is asked only then: to count leases may take a look at every job. */
+        if (code == PAWL_OK && is_any_dead(rows, count, args, now))
+            code = pawl_workers(store, from, rows, PAGE_MAX, &count, err);
         if (code != PAWL_OK)
             return code;
         for (size_t i = 0; i < count; i++) {

@@ -19,8 +19,9 @@ struct pawli_spawn {
 
 /*
  * Start the program in a session, and so in a process group, of its own: its leader is the process
- * given back. It has these three descriptors, and no other; no signal blocked, and those ignored that
- * the caller ignores; and it is killed when the calling thread ends. -1: *ret_errno says why not.
+ * given back. It has these three descriptors, and no other; no signal blocked, and those ignored
+ * that the caller ignores; and it is killed when the calling thread ends. -1: *ret_errno says why
+ * not.
  */
 pid_t pawli_spawn(const struct pawli_spawn *spawn, int *ret_errno);
 

@@ -337,6 +337,14 @@ pawl_code pawl_workers(pawl_store *store, const char *after, pawl_worker *ret_ro
     return store->ops->workers(store, after, ret_rows, rows_max, ret_count, err);
 }
 
+pawl_code pawli_presences(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                          size_t rows_max, size_t *ret_count, pawl_err *err)
+{
+    return store->ops->presences != NULL
+               ? store->ops->presences(store, after, ret_rows, rows_max, ret_count, err)
+               : store->ops->workers(store, after, ret_rows, rows_max, ret_count, err);
+}
+
 pawl_code pawl_queue_stats(pawl_store *store, const char *after, pawl_stats *ret_rows,
                            size_t rows_max, size_t *ret_count, pawl_err *err)
 {

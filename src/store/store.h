@@ -67,6 +67,9 @@ struct pawli_store_ops {
     pawl_code (*worker_ended)(pawl_store *store, const char *name, pawl_err *err);
     pawl_code (*workers)(pawl_store *store, const char *after, pawl_worker *ret_rows,
                          size_t rows_max, size_t *ret_count, pawl_err *err);
+    /* The same without the leases, where counting those costs more. NULL: it does not. */
+    pawl_code (*presences)(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                           size_t rows_max, size_t *ret_count, pawl_err *err);
 
     pawl_code (*queue_stats)(pawl_store *store, const char *after, pawl_stats *ret_rows,
                              size_t rows_max, size_t *ret_count, pawl_err *err);
@@ -126,5 +129,9 @@ struct pawl_store {
 PAWL_MUST_USE pawl_code pawli_enqueue_own(pawl_store *store, pawl_enqueue_row *rows,
                                           size_t rows_count, pawl_enqueued *ret_results,
                                           pawl_err *err);
+
+/* The same as pawl_workers(), without a word on what they hold. */
+PAWL_MUST_USE pawl_code pawli_presences(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                                        size_t rows_max, size_t *ret_count, pawl_err *err);
 
 #endif

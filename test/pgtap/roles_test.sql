@@ -148,7 +148,7 @@ select is(sqlstate_of($$select pawl.list_workleases(null, null, 10)$$), '00000',
 select is(sqlstate_of($$select pawl.worklease_add_terminal(0, 1, 1, false)$$), '42501', 'runtime: no inner function of work leases');
 select is(sqlstate_of(v || ' pawl.' || t), '42501', 'runtime: no ' || v || ' pawl.' || t)
 from unnest('{select * from,delete from,truncate}'::text[]) v,
-     unnest('{job,attempt,dead_letter,queue,config,mark,sweep,worker,hold,gate,worklease,worklease_backlog,worklease_terminal}'::text[]) t;
+     unnest('{job,attempt,dead_letter,queue,config,mark,sweep,turn,worker,hold,gate,worklease,worklease_backlog,worklease_terminal}'::text[]) t;
 select is(sqlstate_of($$update pawl.job set state = 0$$), '42501', 'runtime: no update');
 select is(sqlstate_of($$insert into pawl.job (shard) values (0)$$), '42501', 'runtime: no insert');
 select is(sqlstate_of($$select pawl.settle_one(0, 'w', gen_random_uuid(), gen_random_uuid(), 1, 0::int2, 0::int2, null, null, null, '\x00', null)$$), '42501', 'runtime: no inner function');

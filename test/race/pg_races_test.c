@@ -69,6 +69,34 @@ static void claim_claim_c_first(void **state)
     expect_told(race_done_sql(race->sql, "c", &ours, "DISPATCHED"), "1");       /* OL-ANY-CLIENT */
 }
 
+#define LARGE_CLAIM "select count(*) from pawl.claim_outbox_batch(100, '%s', 30, '" RACE_QUEUE "')"
+
+/* Large claims take turns; but whoever holds its turn for long holds nobody up. */
+static void claim_claim_large_ones(void **state)
+{
+    struct race *race = *state;
+    for (int i = 0; i < 250; i++)
+        (void)race_put(race->c);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.claim_outbox_batch(99, 'sql', 30, "
+                                    "'" RACE_QUEUE "')"),
+                "99");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.turn"), "0");
+    expect_told(race_ask(race->sql, "rollback"), "");
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "100");
+    expect_told(race_ask(race->sql, "select count(*) from pawl.turn"), "1");
+    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "100"); /* the row is being made */
+    let_go(race->sql);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "50");
+    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "0"); /* it is there, and locked */
+    expect_told(race_ask(race->sql, "rollback"), "");
+    expect_told(race_ask(race->sql2, "begin isolation level repeatable read"), "");
+    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "50");
+    let_go(race->sql2);
+}
+
 /* ---------------------------------------------------------------- settle against reap */
 
 /* RES-4: the settle came in time, and its transaction ends after the deadline. */
@@ -572,6 +600,7 @@ int main(void)
         STORY(claim_claim_sql_first),
         STORY(claim_claim_sql_gives_up),
         STORY(claim_claim_c_first),
+        STORY(claim_claim_large_ones),
         STORY(settle_reap_settle_first),
         STORY(settle_reap_settle_is_rolled_back),
         STORY(settle_reap_reap_first),

@@ -288,19 +288,36 @@ static void read_worker(struct cursor *at, void *ret_row)
     row->leases = pawli_pg_int(next(at));
 }
 
+static pawl_code list_workers(pawl_store *store, const char *sql, const char *after,
+                              struct page *page, size_t *ret_count, pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store), .is_read = true};
+    struct pawli_pg_args *args = pawli_pg_call_add(&call, sql);
+    pawli_pg_arg_text(args, after);
+    pawli_pg_arg_int4(args, (int64_t)page->rows_max);
+    pawl_code rc = run_page(&call, page, ret_count, err);
+    pawli_pg_call_clear(&call);
+    return rc;
+}
+
+#define WORKERS       "select name, kind, host, version, queues, since, last_seen, leases from "
+#define WORKERS_SHAPE "sissstti"
+
 pawl_code pawli_pg_workers(pawl_store *store, const char *after, pawl_worker *ret_rows,
                            size_t rows_max, size_t *ret_count, pawl_err *err)
 {
-    struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store), .is_read = true};
-    struct pawli_pg_args *args = pawli_pg_call_add(
-        &call, "select name, kind, host, version, queues, since, last_seen, leases from "
-               "pawl.list_workers($1, $2) order by name collate \"C\"");
-    pawli_pg_arg_text(args, after);
-    pawli_pg_arg_int4(args, (int64_t)rows_max);
-    struct page page = {"sissstti", read_worker, ret_rows, sizeof(*ret_rows), rows_max};
-    pawl_code rc = run_page(&call, &page, ret_count, err);
-    pawli_pg_call_clear(&call);
-    return rc;
+    struct page page = {WORKERS_SHAPE, read_worker, ret_rows, sizeof(*ret_rows), rows_max};
+    return list_workers(store, WORKERS "pawl.list_workers($1, $2) order by name collate \"C\"",
+                        after, &page, ret_count, err);
+}
+
+pawl_code pawli_pg_presences(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                             size_t rows_max, size_t *ret_count, pawl_err *err)
+{
+    struct page page = {WORKERS_SHAPE, read_worker, ret_rows, sizeof(*ret_rows), rows_max};
+    return list_workers(store,
+                        WORKERS "pawl.list_workers($1, $2, false) order by name collate \"C\"",
+                        after, &page, ret_count, err);
 }
 
 static void read_stats(struct cursor *at, void *ret_row)

@@ -70,6 +70,7 @@ static const struct pawli_store_ops postgres_ops = {
     .worker_seen = pawli_pg_worker_seen,
     .worker_ended = pawli_pg_worker_ended,
     .workers = pawli_pg_workers,
+    .presences = pawli_pg_presences,
     .queue_stats = pawli_pg_queue_stats,
     .queue_depths = pawli_pg_queue_depths,
     .queue_get = pawli_pg_queue_get,

@@ -374,6 +374,8 @@ pawl_code pawli_pg_worker_seen(pawl_store *store, const pawl_worker_seen *args, 
 pawl_code pawli_pg_worker_ended(pawl_store *store, const char *name, pawl_err *err);
 pawl_code pawli_pg_workers(pawl_store *store, const char *after, pawl_worker *ret_rows,
                            size_t rows_max, size_t *ret_count, pawl_err *err);
+pawl_code pawli_pg_presences(pawl_store *store, const char *after, pawl_worker *ret_rows,
+                             size_t rows_max, size_t *ret_count, pawl_err *err);
 pawl_code pawli_pg_queue_stats(pawl_store *store, const char *after, pawl_stats *ret_rows,
                                size_t rows_max, size_t *ret_count, pawl_err *err);
 pawl_code pawli_pg_queue_depths(pawl_store *store, const pawl_depth_args *args,

@@ -199,6 +199,13 @@ create unlogged table pawl.sweep (
 );
 create index sweep_last on pawl.sweep (line_id, kind, at);
 
+-- What large claims of a line lock, one after another: see take_turn().
+create unlogged table pawl.turn (
+    shard int4 not null,
+    line_id int4 not null,
+    constraint turn_pkey primary key (line_id)
+);
+
 -- Workers and reapers that have shown themselves.
 create table pawl.worker (
     name text primary key,

@@ -24,6 +24,7 @@ set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_sort = off 
 set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
+    c_turn_min constant int4 := 100; -- claims of so many and more take turns
     v_queue pawl.queue;
     v_shard int4;
     v_limit int4; -- how many may be in flight in the line
@@ -86,6 +87,8 @@ begin
                 if v_queue.has_keys then
                     perform pawl.fill_vacant(v_shard, v_line);
                 end if;
+            elsif v_room >= c_turn_min and v_left = p_jobs_max then
+                perform pawl.take_turn(v_shard, v_line);
             end if;
             v_now := clock_timestamp();
             select s.next_at into v_swept_until from pawl.sweep s
@@ -235,6 +238,24 @@ begin
             end if;
         end loop;
     end loop;
+end $$;
+
+-- Waits a moment for another large claim of the line, so as not to walk over all that it is about to take: a row that somebody
+-- has locked costs as much as one that is taken, and of many claims at once each would walk over those of all others. Only
+-- while it has taken nothing, so that nobody waits in a circle; and whoever has waited long enough goes ahead, since the other
+-- may be held up (its client does not read).
+create function pawl.take_turn(p_shard int4, p_line int4) returns void
+language plpgsql set lock_timeout = '100ms' as $$
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return; -- a row that is new to it would be an error
+    end if;
+    perform from pawl.turn t where t.shard = p_shard and t.line_id = p_line for update;
+    if not found then
+        insert into pawl.turn (shard, line_id) values (p_shard, p_line) on conflict do nothing;
+    end if;
+exception when lock_not_available then
+    null;
 end $$;
 
 -- The same of one shard.

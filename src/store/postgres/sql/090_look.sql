@@ -196,7 +196,8 @@ begin
       and not exists (select from pawl.job j where j.state = 1 and j.claimed_by = w.name);
 end $$;
 
-create function pawl.list_workers(p_after text, p_max int4)
+create function pawl.list_workers(p_after text, p_max int4,
+                                  p_has_leases boolean default true) -- false: nobody asks for them, and no job is looked at
 returns table (name text, kind int2, host text, version text, queues text, since timestamptz, last_seen timestamptz,
                leases int8)
 language plpgsql stable security definer set search_path = pg_catalog, pawl, pg_temp set jit = off as $$
@@ -208,7 +209,7 @@ begin
             where p_after is null or w.name collate "C" > p_after collate "C" order by w.name collate "C" limit p_max),
         held as (
             select j.claimed_by, count(*) n from pawl.job j
-            where j.state = 1 and j.claimed_by in (select p.name from page p) group by j.claimed_by)
+            where p_has_leases and j.state = 1 and j.claimed_by in (select p.name from page p) group by j.claimed_by)
         select p.name, p.kind, p.host, p.version, p.queues, p.since, p.last_seen, coalesce(h.n, 0)
         from page p left join held h on h.claimed_by = p.name order by p.name collate "C";
 end $$;
