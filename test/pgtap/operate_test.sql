@@ -97,6 +97,11 @@ select is((select count(*) from pawl.list_leases('f', 'w7', null, 10) where is_e
 select pawl.worker_seen('w7', 0::int2, 'host', '1.0'), pawl.worker_seen('w7', 0::int2, 'host', '1.1'), pawl.worker_seen('r1', 1::int2, 'host', '1.0');
 select results_eq($$select name, kind::int, version, leases from pawl.list_workers(null, 10)$$, $$values ('r1', 1, '1.0', 0::int8), ('w7', 0, '1.1', 2)$$, 'RULE-020-052: workers with their leases');
 select is((select count(*) from pawl.list_workers('r1', 10)), 1::int8, 'page by page');
+begin;
+create temp table scans as select pg_stat_get_xact_numscans('pawl.job'::regclass) n;
+select results_eq($$select name, leases from pawl.list_workers(null, 10, false)$$, $$values ('r1', 0::int8), ('w7', 0)$$, 'or without them');
+select is(pg_stat_get_xact_numscans('pawl.job'::regclass), (select n from scans), 'and then no job is looked at');
+commit;
 select pawl.worker_ended('w7'), pawl.worker_ended('never');
 select is((select count(*) from pawl.list_workers(null, 10)), 1::int8, 'one has ended');
 select pawl.worker_seen('w7', 0::int2, 'host', '1.1');
