@@ -122,7 +122,7 @@ begin
     if p_ordering_keys is not null then
         return pawl.enqueue_keyed(p_shard, p_now, p_lines, p_ids, p_payloads, p_priorities, p_delays_ms, p_starts_within_ms,
                                   p_max_retries, p_timeouts_ms, p_backoff_bases_ms, p_backoff_maxes_ms, p_dedupe_keys,
-                                  p_ordering_keys, p_headers);
+                                  p_is_new, p_ordering_keys, p_headers);
     end if;
     if p_is_new and p_dedupe_keys is null then
         -- Nothing can be in the way. Without ON CONFLICT a row costs a fifth less.
@@ -159,19 +159,40 @@ begin
     return v_done;
 end $$;
 
--- The same for a call with ordering keys. The position among those of a key comes from a sequence: a transaction's id would say
--- when it began to write, and not when it enqueued. Of one key in one call the first answers for the others, which are parked
--- from the start: they come into being together.
+-- The same for a call with ordering keys. The position among those of a key comes from a sequence, which gives 64 at a time: a
+-- transaction's id would say when it began to write, and not when it enqueued. Of one key in one call the first answers for the
+-- others, which are parked from the start: they come into being together.
 create function pawl.enqueue_keyed(
     p_shard int4, p_now timestamptz, p_lines int4[], p_ids uuid[], p_payloads bytea[], p_priorities int2[],
     p_delays_ms int8[], p_starts_within_ms int8[], p_max_retries int4[], p_timeouts_ms int8[], p_backoff_bases_ms int8[],
-    p_backoff_maxes_ms int8[], p_dedupe_keys text[], p_ordering_keys text[], p_headers text[]
+    p_backoff_maxes_ms int8[], p_dedupe_keys text[], p_is_new boolean, p_ordering_keys text[], p_headers text[]
 ) returns uuid[]
 language plpgsql as $$
 declare
     v_pos int8 := pawl.here();
+    v_places int8[] := array(select nextval('pawl.key_seq') from generate_series(1, (cardinality(p_ids) + 63) / 64));
     v_done uuid[];
 begin
+    if p_is_new and p_dedupe_keys is null then
+        -- Nothing can be in the way, as above. The rows are the same as below.
+        insert into pawl.job (shard, line_id, pos, id, priority, lane, created_at, next_attempt_at, start_by, max_retries,
+                              timeout_ms, backoff_base_ms, backoff_max_ms, key_seq, ordering_key, payload, headers)
+        select p_shard, n.line_id,
+               case when n.lane = 3 then pawl.micros(p_now + pawl.ms(n.delay_ms)) else v_pos end,
+               n.id, coalesce(n.priority, 5), n.lane,
+               p_now, p_now + pawl.ms(coalesce(n.delay_ms, 0)), p_now + pawl.ms(n.start_within_ms),
+               n.max_retries, n.timeout_ms, n.backoff_base_ms, n.backoff_max_ms,
+               case when n.ordering_key is not null then v_places[((n.o + 63) / 64)::int4] + (n.o - 1) % 64 end, n.ordering_key, n.payload, n.headers
+        from (select u.*, case when u.ordering_key is not null and row_number() over (
+                                        partition by u.line_id, u.ordering_key order by u.o) > 1 then 2
+                               when u.delay_ms > 0 then 3 else 0 end lane
+              from unnest(p_lines, p_ids, p_payloads, p_priorities, p_delays_ms, p_starts_within_ms, p_max_retries,
+                          p_timeouts_ms, p_backoff_bases_ms, p_backoff_maxes_ms, p_ordering_keys, p_headers)
+                   with ordinality u(line_id, id, payload, priority, delay_ms, start_within_ms, max_retries, timeout_ms,
+                                     backoff_base_ms, backoff_max_ms, ordering_key, headers, o)
+              order by u.o offset 0) n;
+        return p_ids;
+    end if;
     with fresh as (
         insert into pawl.job (shard, line_id, pos, id, priority, lane, created_at, next_attempt_at, start_by, max_retries,
                               timeout_ms, backoff_base_ms, backoff_max_ms, key_seq, ordering_key, dedupe_key, payload,
@@ -181,7 +202,7 @@ begin
                n.id, coalesce(n.priority, 5), n.lane,
                p_now, p_now + pawl.ms(coalesce(n.delay_ms, 0)), p_now + pawl.ms(n.start_within_ms),
                n.max_retries, n.timeout_ms, n.backoff_base_ms, n.backoff_max_ms,
-               case when n.ordering_key is not null then nextval('pawl.key_seq') end, n.ordering_key, n.dedupe_key, n.payload,
+               case when n.ordering_key is not null then v_places[((n.o + 63) / 64)::int4] + (n.o - 1) % 64 end, n.ordering_key, n.dedupe_key, n.payload,
                n.headers
         from (select u.*, case when u.ordering_key is not null and row_number() over (
                                         partition by u.line_id, u.ordering_key order by u.o) > 1 then 2
