@@ -265,12 +265,14 @@ static void take_usual_signals(void)
         (void)syscall(SYS_rt_sigaction, number, usual, NULL, (size_t)KERNEL_SIGSET_BYTES);
 }
 
-/* Come with all signals blocked: so they stay. One that ignored its children would not hear. */
+/* Come with all signals blocked: so they stay. */
 static int listen_to_children(void)
 {
+    struct sigaction usual = {.sa_handler = SIG_DFL}; /* one that ignores them would not see them */
     sigset_t set;
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGCHLD); /* neither can fail: the signal exists */
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaction(SIGCHLD, &usual, NULL); /* none of these can fail: the signal exists */
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

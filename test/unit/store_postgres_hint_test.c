@@ -116,6 +116,23 @@ static void an_enqueue_is_heard(void **state)
     assert_true(now_ms() - before_ms < LONG_WAIT_MS / 2);
 }
 
+/* The answer to the hint of an enqueue is still to be read when its handle begins to listen. */
+static void who_has_enqueued_may_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        bool hears = false;
+        pawl_store *store = pg_world_open(&world.server, NULL, TIMEOUT_MS);
+        put_one(store);
+        if (i == 0)
+            (void)is_hinted(store, 50);
+        assert_int_equal(pawl_postgres_hears(store, &hears, NULL), PAWL_OK);
+        assert_true(hears);
+        put_one(store);
+        pawl_store_close(store);
+    }
+}
+
 /* Nothing has happened: the time ends it. */
 static void without_work_the_time_ends_a_wait(void **state)
 {
@@ -179,6 +196,7 @@ int main(void)
         cmocka_unit_test(the_self_test_finds_a_pooler),
         cmocka_unit_test(other_stores_are_refused),
         cmocka_unit_test(an_enqueue_is_heard),
+        cmocka_unit_test(who_has_enqueued_may_wait),
         cmocka_unit_test(without_work_the_time_ends_a_wait),
         cmocka_unit_test(without_notifications_the_time_ends_a_wait),
         cmocka_unit_test(a_wake_ends_a_wait),

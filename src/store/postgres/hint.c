@@ -135,7 +135,7 @@ static enum listening start_listening(struct pawli_pg_handle *handle, struct tim
     struct pawli_pg_fault fault;
     struct timespec call_until = pawli_pg_sooner(until, pawli_wait_until(handle->call_timeout_ms));
     pawli_pg_disconnect(&handle->listener);
-    if (!pawli_pg_is_alive(&handle->link)) {
+    if (!pawli_pg_is_alive(&handle->link) || !pawli_pg_clear_link(&handle->link, call_until)) {
         pawli_pg_disconnect(&handle->link);
         if (!pawli_pg_call_connect(handle, call_until, &fault))
             return IS_AWAY;

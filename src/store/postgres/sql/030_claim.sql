@@ -49,6 +49,7 @@ declare
     v_aside_left int4 := 100 + 2 * least(p_jobs_max, 10000); -- jobs that it puts away and cannot take; the rest is the reaper's
     v_here int8;
     v_is_inside boolean; -- has passed a gate
+    v_has_waited boolean := false; -- for its turn
     v_fences jsonb;
     v_met int4;
     v_parked int4;
@@ -72,6 +73,13 @@ begin
         exit when v_left <= 0 or v_is_full;
         select * into v_queue from pawl.queue q where q.name = p_queues[i];
         continue when not found or v_queue.is_paused;
+        if not v_has_waited and least(p_maxes[i], p_jobs_max) >= c_turn_min and v_is_inside is not true
+           and not v_queue.has_keys and v_queue.max_in_flight is null and p_shards <> '{}' then
+            v_has_waited := true; -- once: whoever has one turn and waits for another may do so in a circle
+            perform pawl.take_turn(p_shards[1], v_queue.queue_id * 4096 + p_shards[1]);
+            select * into v_queue from pawl.queue q where q.name = p_queues[i]; -- as it is after the wait
+            continue when not found or v_queue.is_paused;
+        end if;
         v_lease_ms := coalesce(p_leases_ms[i], v_queue.lease_ms);
         v_run_ms := coalesce(v_queue.execution_timeout_ms, 3 * v_lease_ms);
         v_of_queue := p_maxes[i];
@@ -87,8 +95,6 @@ begin
                 if v_queue.has_keys then
                     perform pawl.fill_vacant(v_shard, v_line);
                 end if;
-            elsif v_room >= c_turn_min and v_left = p_jobs_max then
-                perform pawl.take_turn(v_shard, v_line);
             end if;
             v_now := clock_timestamp();
             select s.next_at into v_swept_until from pawl.sweep s
@@ -241,9 +247,9 @@ begin
 end $$;
 
 -- Waits a moment for another large claim of the line, so as not to walk over all that it is about to take: a row that somebody
--- has locked costs as much as one that is taken, and of many claims at once each would walk over those of all others. Only
--- while it has taken nothing, so that nobody waits in a circle; and whoever has waited long enough goes ahead, since the other
--- may be held up (its client does not read).
+-- has locked costs as much as one that is taken, and of many claims at once each would walk over those of all others. Whoever has
+-- waited long enough (for the row, and for the one that has it: twice as long at most) goes ahead, since the other may be held up: its
+-- client does not read.
 create function pawl.take_turn(p_shard int4, p_line int4) returns void
 language plpgsql set lock_timeout = '100ms' as $$
 begin
@@ -254,8 +260,8 @@ begin
     if not found then
         insert into pawl.turn (shard, line_id) values (p_shard, p_line) on conflict do nothing;
     end if;
-exception when lock_not_available then
-    null;
+exception when lock_not_available or deadlock_detected then
+    null; -- a transaction that claims several times may hold several turns
 end $$;
 
 -- The same of one shard.
