@@ -82,24 +82,18 @@ begin
            array_agg(c.ordering_key) filter (where c.holder is distinct from c.id and c.head is distinct from c.id)
     into picked, v_keyed, v_new, v_heads, v_behind, v_keys
     from (select x.id, x.ordering_key, x.holder,
-                 -- Mostly nobody is before it, which one look at the index tells.
-                 case when x.ordering_key is null or x.holder is not null then null
-                      when (select true from pawl.job r
-                            where r.shard = p_shard and r.line_id = p_line and r.lane = any ('{0,1,2,3}')
-                              and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq limit 1) is null then x.id
-                      else (
+                 case when x.ordering_key is not null and x.holder is null then (
                      select f.id from (values (0), (1), (2), (3)) l(lane)
                      cross join lateral (select r.id, r.key_seq from pawl.job r
                                          where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
                                            and r.ordering_key = x.ordering_key order by r.key_seq limit 1) f
                      order by f.key_seq limit 1) end head
-          from (select j.id, j.ordering_key, j.key_seq,
+          from (select j.id, j.ordering_key,
                        case when j.ordering_key is not null then (
                            select coalesce(h.job_id, c_nobody) from pawl.hold h
                            where h.shard = p_shard and h.line_id = p_line and h.ordering_key = j.ordering_key) end holder
                 from (select u.i from unnest(p_picked) u(i) offset 0) p
-                cross join lateral (select k.id, k.ordering_key, k.key_seq from pawl.job k
-                                    where k.shard = p_shard and k.id = p.i offset 0) j
+                cross join lateral (select k.id, k.ordering_key from pawl.job k where k.shard = p_shard and k.id = p.i offset 0) j
                 offset 0) x
           offset 0) c;
     parked := 0;
