@@ -127,6 +127,11 @@ const char *chaos_part_name(enum chaos_part part);
 
 /* Which of them is at a place, and whether it lives through it all. */
 enum chaos_part children_part(size_t place, bool *ret_is_survivor);
+
+/* Not of this program. It does not wait for a store that is away when it begins: it ends with
+ * EX_UNAVAILABLE, and whoever has started it does so again. */
+bool children_is_pawl(const struct child *child);
+
 void children_start(struct director *director, size_t place);
 
 /* It was killed, or has ended by itself: wait for that, note it, and begin another one in its

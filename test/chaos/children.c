@@ -30,6 +30,7 @@
 #define LOOK_MS      20
 #define FIRST_RECORD 4096 /* more than the first record of a history needs */
 #define PRODUCERS    3
+#define LOG_END      1000 /* bytes of a log that are shown where somebody has failed */
 
 int64_t chaos_now_ms(void)
 {
@@ -56,8 +57,7 @@ enum chaos_part children_part(size_t place, bool *ret_is_survivor)
     return parts[place];
 }
 
-/* Not of this program. */
-static bool is_pawl(const struct child *child)
+bool children_is_pawl(const struct child *child)
 {
     return child->part == CHAOS_COMMAND || child->part == CHAOS_WATCH;
 }
@@ -151,7 +151,7 @@ static void become_child(const struct director *director, const struct child *ch
     (void)setenv(CHAOS_CONTROL_VARIABLE, path, 1);
     if (director->plan.preload != NULL)
         (void)setenv("LD_PRELOAD", director->plan.preload, 1);
-    if (is_pawl(child))
+    if (children_is_pawl(child))
         become_pawl(director, child, where);
     else
         become_ourselves(director, child, where);
@@ -223,9 +223,27 @@ static void forget(struct director *director, struct child *child)
     child->pid = 0;
 }
 
+/* The log goes with the machine: its end is said here. */
+static void print_log_end(const struct director *director, const struct child *child)
+{
+    char path[CHAOS_TEXT_MAX];
+    char text[LOG_END + 1] = "";
+    (void)snprintf(path, sizeof(path), "%s/log-%s", director->folder, child->actor);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return;
+    if (fseek(file, -LOG_END, SEEK_END) != 0)
+        rewind(file); /* it is shorter than that */
+    text[fread(text, 1, LOG_END, file)] = '\0';
+    (void)fclose(file); /* it was only read */
+    for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;)
+        (void)printf("#   %s\n", line);
+}
+
 static void complain(struct director *director, const struct child *child, int status)
 {
-    (void)printf("# %s ended with %x; see its log\n", child->actor, (unsigned)status);
+    (void)printf("# %s ended with %x; its log ends with:\n", child->actor, (unsigned)status);
+    print_log_end(director, child);
     director->is_failed = true;
 }
 
@@ -237,9 +255,8 @@ bool children_replace(struct director *director, size_t place)
     (void)waitpid(child->pid, &status, 0);
     bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    /* pawl does not wait for a store that is away when it begins: whoever started it does. */
     bool is_well = is_killed || (code == 0 && child->is_leaving) ||
-                   (code == EX_UNAVAILABLE && is_pawl(child));
+                   (code == EX_UNAVAILABLE && children_is_pawl(child));
     if (!is_well)
         complain(director, child, status);
     children_name(director, child, name);
@@ -249,6 +266,21 @@ bool children_replace(struct director *director, size_t place)
     forget(director, child);
     children_start(director, place);
     return is_killed;
+}
+
+/* Who found the store away as he began, after the last look at who is missing, is not waited for. */
+static void leave_out_missing(struct director *director)
+{
+    for (size_t i = 0; i < CHAOS_CHILDREN; i++) {
+        struct child *child = &director->children[i];
+        int status = 0;
+        if (!children_is_pawl(child) || child->pid <= 0 ||
+            waitpid(child->pid, &status, WNOHANG) != child->pid)
+            continue;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != EX_UNAVAILABLE)
+            complain(director, child, status);
+        forget(director, child);
+    }
 }
 
 /* False: it has not ended in time. */
@@ -270,9 +302,10 @@ static bool has_ended(struct director *director, struct child *child, int64_t un
 
 void children_end(struct director *director)
 {
+    leave_out_missing(director);
     for (size_t i = 0; i < CHAOS_CHILDREN; i++) {
         struct child *child = &director->children[i];
-        bool is_signalled = is_pawl(child);
+        bool is_signalled = children_is_pawl(child);
         if (is_signalled && child->pid > 0)
             (void)kill(child->pid, SIGTERM);
         else if (child->stdin_fd >= 0)

@@ -321,7 +321,9 @@ void trouble_mend(struct director *director, bool is_over)
         struct child *child = &director->children[i];
         if (child->resume_ms != 0 && (is_over || now_ms >= child->resume_ms))
             resume(director, child);
-        if (child->resume_ms == 0 && has_ended(child) && !is_over)
+        /* When all is over, producers end as they were told; pawl has to be there. */
+        bool is_missed = !is_over || children_is_pawl(child);
+        if (child->resume_ms == 0 && is_missed && has_ended(child))
             (void)children_replace(director, i); /* whether that is right, it says itself */
     }
     for (size_t i = 0; i < CHAOS_PROXIES; i++) {
