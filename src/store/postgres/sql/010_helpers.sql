@@ -12,7 +12,7 @@ $$;
 -- A fresh lease token that seed and id determine; the seed is random and secret, and used once.
 create function pawl.token(p_seed bytea, p_id uuid) returns uuid
 language sql immutable parallel safe as $$
-    select substr(encode(sha256(p_seed || uuid_send(p_id)), 'hex'), 1, 32)::uuid
+    select encode(substr(sha256(p_seed || uuid_send(p_id)), 1, 16), 'hex')::uuid
 $$;
 
 -- What is kept of a token once its lease is over: tells whether another is the same. A quarter of the bits of a number that was

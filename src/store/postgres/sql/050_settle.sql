@@ -129,10 +129,12 @@ begin
               and j.lease_expires_at > v_now and j.attempts between 0 and 1000000000
               and ((j.id, j.lease_token, j.lease_version) in
                    (select u.i, u.t, u.v from unnest(p_ids, p_tokens, p_versions) u(i, t, v))) is true
-            returning j.line_id, j.id, j.attempts, j.lease_version, j.lease_token, j.claimed_at, j.lease_expires_at,
+            -- First what is read more than once: a row is taken apart from its beginning.
+            returning j.lease_expires_at, j.fence, j.id, j.attempts, j.line_id, j.lease_version, j.lease_token, j.claimed_at,
                       j.created_at, octet_length(j.payload) payload_len, j.priority, j.retries, j.lost_leases, j.max_retries,
-                      j.ordering_key, j.fence),
-        -- Materialized, and joined by the one that stands for the others: the list is made once, and not for each of them.
+                      j.ordering_key),
+        -- Each with the one that stands for the others. A full join, since that is never done by nested loops, which would copy the
+        -- list for each job, and be slow for jobs of many lines: every list finds its job.
         lines as materialized (select (array_agg(g.id))[1] first_id, array_agg(g.id) ids from gone g group by g.line_id),
         written as (
             insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by,
@@ -142,14 +144,12 @@ begin
                    g.claimed_at, v_now, g.created_at, g.payload_len, g.priority, g.retries, g.lost_leases, g.max_retries,
                    p_wire_sends, p_worker, g.ordering_key, cardinality(l.ids),
                    case when cardinality(l.ids) > 1 then l.ids[2 :] end
-            from gone g left join lines l on l.first_id = g.id
-            returning job_id, attempt_no)
+            from gone g full join lines l on l.first_id = g.id)
         -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
-        -- when their ledger rows have been collected.
-        select w.ids, w.numbers, g.first_deadline <= clock_timestamp(), g.fence is not null
+        -- when they have been collected.
+        select array_agg(g.id), array_agg(g.attempts + 1), min(g.lease_expires_at) <= clock_timestamp(), max(g.fence) is not null
         into ids, numbers, v_is_late, v_has_fences
-        from (select array_agg(x.job_id) ids, array_agg(x.attempt_no) numbers from written x) w,
-             (select min(x.lease_expires_at) first_deadline, max(x.fence) fence from gone x) g;
+        from gone g;
     exception when unique_violation then
         return;
     end;
