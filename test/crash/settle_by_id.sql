@@ -5,7 +5,7 @@ declare
     v_text text;
 begin
     for v_text in select pg_get_functiondef(p.oid) from pg_proc p
-        where p.pronamespace = 'pawl'::regnamespace and p.proname in ('settle_one', 'succeed_batch')
+        where p.pronamespace = 'pawl'::regnamespace and p.proname in ('settle_one', 'succeed_one', 'succeed_batch')
     loop
         v_text := replace(v_text, 'j.claimed_by = p_worker', 'true');
         v_text := replace(v_text, 'j.lease_expires_at > v_now', 'true');
@@ -13,7 +13,8 @@ begin
         v_text := replace(v_text, 'j.lease_version = p_version', 'true');
         v_text := replace(v_text, '((j.id, j.lease_token, j.lease_version) in', '((j.id, j.id, j.id) in');
         v_text := replace(v_text, 'select u.i, u.t, u.v from', 'select u.i, u.i, u.i from');
-        v_text := replace(v_text, 'v_first_deadline <= clock_timestamp()', 'false');
+        v_text := replace(v_text, 'v_expires_at <= clock_timestamp()', 'false');
+        v_text := replace(v_text, 'min(g.lease_expires_at) <= clock_timestamp()', 'false');
         execute v_text;
     end loop;
 end $$;

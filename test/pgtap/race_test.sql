@@ -69,10 +69,22 @@ select dblink_send_query('b', format($$select s.verdict from pawl.settle_batch(0
 select until_b_waits();
 select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) from e) - clock_timestamp()) + 0.01));
 commit;
-select throws_ok('select b_answer()', '40001', null, 'RES-3: a success that waited past the deadline is judged again');
+select results_eq('select b_answer()', $$values ('STALE')$$, 'RES-3: a success that waited past the deadline');
 select b_answer();
-select results_eq(format($$select b_says($x$select s.verdict from pawl.settle_batch(0, 'w1', '{%s}', '{%s}', '{1}', '{0}', '{0}', '{null}', null, null, '\x01') s$x$)$$, outbox_id, lease_token),
-                  $$values ('STALE')$$, 'and found stale') from e where n = 1;
+select pawl_test.put('e3') from generate_series(1, 2);
+create temp table e3 as
+select format($$select s.verdict from pawl.settle_batch(0, 'w1', '%s', '%s', '{1,1}', '{0,0}', '{0,0}', '{null,null}', null, null, '\x01') s$$,
+              array_agg(c.outbox_id), array_agg(c.lease_token)) settle, array_agg(c.outbox_id) ids, max(c.lease_expires_at) expires_at
+from pawl.claim_outbox_batch(2, 'w1', 1, 'e3') c;
+begin;
+select count(*) from (select from pawl.job j, e3 where j.id = e3.ids[1] for update of j) l;
+select dblink_send_query('b', settle) from e3;
+select until_b_waits();
+select pg_sleep(greatest(0, extract(epoch from (select expires_at from e3) - clock_timestamp()) + 0.01));
+commit;
+select throws_ok('select b_answer()', '40001', null, 'RES-3: successes of which one waited past the deadline are judged again');
+select b_answer();
+select results_eq('select b_says(settle) from e3', $$values ('STALE'), ('STALE')$$, 'and found stale');
 select pawl_test.put('e2') from generate_series(1, 5);
 create temp table e2 as select row_number() over () n, c.* from pawl.claim_outbox_batch(5, 'w1', 1, 'e2') c;
 begin;
@@ -83,7 +95,7 @@ select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) fro
 commit;
 select results_eq('select b_answer()', $$values ('STALE')$$, 'RES-3: a retry that waited past the deadline');
 select b_answer();
-select is((select count(*) from pawl.attempts where queue in ('e', 'e2')), 0::int8, 'Q-STALE: nothing was written');
+select is((select count(*) from pawl.attempts where queue in ('e', 'e2', 'e3')), 0::int8, 'Q-STALE: nothing was written');
 
 -- RES-11, RULE-020-040: claims do not wait for each other
 select pawl_test.put('c') from generate_series(1, 2);
@@ -142,6 +154,33 @@ select ok((select count(*) from pawl.mark m join pawl.queue q on q.queue_id = m.
            where q.name = 'l' and m.kind = 0 and m.lane = 0 and m.pos > (select min(hole) from unnest(m.holes) hole)) > 0, 'there is a mark with a hole below it');
 select dblink_exec('b', 'commit');
 select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'l')$$, $$values ('early'::bytea)$$, 'Q-AT-LEAST-ONCE: a late commit is found below the mark');
+
+-- a transaction that claims, and puts in afterwards: its jobs stand where the mark that it has set could have passed over them
+select pawl_test.put('o');
+select pawl_test.done(pawl_test.take(p_queue => 'o'));
+select pawl_test.age('11 s');
+begin;
+select pg_current_xact_id();
+select b_says('select pg_current_xact_id()::text'); -- a later one, which ends before
+select is(pawl_test.take_count(9, 'w1', 'o'), 0::int8, 'a claim that finds nothing sets a mark');
+select ok((select max(m.pos) from pawl.mark m join pawl.queue q on q.queue_id = m.line_id / 4096 where q.name = 'o' and m.kind = 0 and m.lane = 0)
+          = pg_current_xact_id()::text::int8, 'where it stands itself');
+select pawl.enqueue('o', 'after');
+commit;
+select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'o')$$, $$values ('after'::bytea)$$, 'what it put in then is found');
+
+-- the same behind a mark that another has set further on
+select dblink_exec('b', 'begin');
+select b_says('select pg_current_xact_id()::text');
+select pawl_test.put('o');
+select pawl_test.done(pawl_test.take(p_queue => 'o'));
+select pawl_test.age('11 s');
+select is(pawl_test.take_count(9, 'w1', 'o'), 0::int8, 'a mark passes over a transaction that is running');
+select pawl_test.age('11 s');
+select results_eq($$select b_says($x$select count(*)::text from pawl.claim_outbox_batch(9, 'w2', 30, 'o')$x$)$$, $$values ('0')$$, 'which claims, and sets one itself');
+select b_says($$select pawl.enqueue('o', 'below')::text$$);
+select dblink_exec('b', 'commit');
+select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'o')$$, $$values ('below'::bytea)$$, 'what it put in then is found');
 
 select dblink_disconnect('b');
 select * from finish();

@@ -49,7 +49,7 @@ $$;
 create function needed() returns setof text language sql as $$
     select unnest('{enqueue_batch(),enqueue_lines(),enqueue_insert(),enqueue_existed(),claim_batch(),claim_lines(),sweep_line(),
                     expired_in_reach(),recover(),pick(),mark_read(),mark_move(),mark_holes(),sweep_note(),settle_batch(),
-                    succeed_batch(),settle_rows(),ids_of(),take_turn()}'::text[])
+                    succeed_batch(),succeed_one(),settle_rows(),ids_of(),take_turn()}'::text[])
 $$;
 
 -- The counters see what they are to see: a life with keys touches all of it.

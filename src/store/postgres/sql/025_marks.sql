@@ -2,7 +2,7 @@
 -- Marks: where the walk of lane 0 or 1 may begin, so that a claim costs what it returns, and not what others have taken.
 --
 -- A position there is the id of the transaction that put the job into the lane, so the order of positions is not the order
--- of commits. A mark therefore keeps the transactions that were still running when it was set, its own, and those that had
+-- of commits. A mark therefore keeps the transactions that were still running when it was set, and those that had
 -- ended but had jobs left (its holes): jobs of theirs below the mark are looked up by their exact position. Nothing is ever
 -- moved to an earlier position, and a job that is InFlight never becomes Ready where it stands.
 
@@ -30,11 +30,13 @@ begin
 end $$;
 
 -- Moves a mark to the first job of its kind, as a plain snapshot shows it (so that what a claim has locked, and may give up
--- again, stays above the mark), and never beyond the snapshot.
+-- again, stays above the mark), and never beyond the snapshot, nor beyond the transaction that asks, which may put in more.
 create function pawl.mark_move(p_old pawl.mark, p_now timestamptz) returns void
 language plpgsql as $$
 declare
     v_snapshot pg_snapshot;
+    v_here int8 := pawl.here();
+    v_end int8;
     v_pos int8;
     v_seq int8;
     v_new pawl.mark;
@@ -44,8 +46,9 @@ begin
     where j.shard = p_old.shard and j.line_id = p_old.line_id and j.priority = p_old.priority and j.lane = p_old.lane
       and (j.pos, j.seq) >= (p_old.pos, p_old.seq) and (j.state = 0 or p_old.kind = 1) is true
     order by j.pos, j.seq limit 1;
-    if not found or v_pos >= pg_snapshot_xmax(v_snapshot)::text::int8 then
-        v_pos := pg_snapshot_xmax(v_snapshot)::text::int8;
+    v_end := least(v_here, pg_snapshot_xmax(v_snapshot)::text::int8);
+    if v_pos is null or v_pos >= v_end then
+        v_pos := v_end;
         v_seq := 0;
     end if;
     v_new := pawl.mark_holes(p_old, v_snapshot);
@@ -56,15 +59,15 @@ begin
     insert into pawl.mark (shard, line_id, priority, lane, kind, pos, seq, boot, at, holes, hole_seqs)
     select p_old.shard, p_old.line_id, p_old.priority, p_old.lane, p_old.kind, greatest(v_pos, p_old.pos),
            case when v_pos > p_old.pos then v_seq when v_pos = p_old.pos then greatest(v_seq, p_old.seq) else p_old.seq end,
-           pg_postmaster_start_time(), p_now, array_agg(h.pos), array_agg(h.seq)
+           pg_postmaster_start_time(), p_now, coalesce(array_agg(h.pos), '{}'), coalesce(array_agg(h.seq), '{}')
     from (select x::text::int8 pos, 0::int8 seq from pg_snapshot_xip(v_snapshot) x
           where x::text::int8 <= v_pos and ((x::text::int8) in (select unnest(v_new.holes))) is not true
-          union all select pawl.here(), 0
+          union all select v_here, 0 where v_here <= p_old.pos -- only then: it costs each claim a look
           union all select * from unnest(v_new.holes, v_new.hole_seqs)) h;
 end $$;
 
 -- A mark's holes without those that have ended and have no job of the mark's kind left, each with the first that it has. The
--- transaction that asks is left out: it is added to every mark anew, because it may put in more. Without a snapshot: only
+-- transaction that asks is left out: mark_move() adds it where it must be there. Without a snapshot: only
 -- those that have such jobs now.
 create function pawl.mark_holes(p_mark pawl.mark, p_snapshot pg_snapshot) returns pawl.mark
 language plpgsql as $$

@@ -39,8 +39,17 @@ begin
         perform pawl.check_leases(p_ids, p_tokens, p_versions);
         perform pawl.check_settle(p_actions, p_delays_ms, p_error_codes, p_error_texts, cardinality(p_ids), p_seed, p_wire_sends);
     end if;
+    if v_is_plain and cardinality(p_ids) = 1 then
+        attempt_no := pawl.succeed_one(p_shard, p_worker, p_ids[1], p_tokens[1], p_versions[1], null, null, p_wire_sends[1]);
+        if attempt_no is not null then
+            ordinal := 1;
+            verdict := 'OK';
+            state := 2;
+            return next;
+            return;
+        end if;
     -- Most batches are all successes, each of a job of its own: one statement for all of them.
-    if v_is_plain and (p_wire_sends is null or (v_sends = all (p_wire_sends)) is true) then
+    elsif v_is_plain and (p_wire_sends is null or (v_sends = all (p_wire_sends)) is true) then
         select s.ids, s.numbers into v_done, v_numbers
         from pawl.succeed_batch(p_shard, p_worker, p_ids, p_tokens, p_versions, v_sends) s;
     elsif (select count(distinct i) from unnest(p_ids) i) = cardinality(p_ids) then
@@ -52,14 +61,6 @@ begin
               where u.a = 0 and u.c is null and u.x is null and u.w is not distinct from v_sends) q,
              pawl.succeed_batch(p_shard, p_worker, q.i, q.t, q.v, v_sends) s
         where q.i is not null;
-    end if;
-    if v_done = p_ids and cardinality(p_ids) = 1 then
-        ordinal := 1; -- a statement would cost more than the row
-        verdict := 'OK';
-        state := 2;
-        attempt_no := v_numbers[1];
-        return next;
-        return;
     end if;
     if v_done = p_ids then
         return query select u.o::int4, 'OK', 2::int2, null::timestamptz, u.n from unnest(v_numbers) with ordinality u(n, o);
@@ -163,6 +164,55 @@ begin
     end if;
 end $$;
 
+-- Succeeds one job under its lease; gives the number of its ledger row, or NULL where it has not: the lease is not valid (by the
+-- clock as it is with the row locked), or that number is taken. Small statements: of one job, most of the price is their making.
+create function pawl.succeed_one(p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_error_code text,
+                                 p_error_text text, p_wire_sends int4) returns int4
+language plpgsql as $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_expires_at timestamptz;
+    v_claimed_at timestamptz;
+    v_created_at timestamptz;
+    v_line int4;
+    v_number int4;
+    v_payload_len int4;
+    v_priority int2;
+    v_retries int2;
+    v_lost_leases int2;
+    v_max_retries int2;
+    v_fence int8;
+    v_key text;
+begin
+    begin
+        delete from pawl.job j
+        where j.shard = p_shard and j.id = p_id and j.state = 1 and j.claimed_by = p_worker and j.lease_token = p_token
+          and j.lease_version = p_version and j.lease_expires_at > v_now and j.attempts between 0 and 1000000000
+        returning j.lease_expires_at, j.claimed_at, j.created_at, j.line_id, j.attempts + 1, octet_length(j.payload), j.priority,
+                  j.retries, j.lost_leases, j.max_retries, j.fence, j.ordering_key
+        into v_expires_at, v_claimed_at, v_created_at, v_line, v_number, v_payload_len, v_priority,
+             v_retries, v_lost_leases, v_max_retries, v_fence, v_key;
+        if not found then
+            return null;
+        end if;
+        if v_expires_at <= clock_timestamp() then
+            raise exception 'the lease expired while the job was waited for' using errcode = 'P7002';
+        end if;
+        insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
+                                  started_at, finished_at, created_at, payload_len, priority, retries, lost_leases,
+                                  max_retries, wire_sends, worker, error_code, error_text, ordering_key)
+        values (p_shard, v_line, p_id, v_number, p_version, 0, 0, 0, pawl.token_digest(p_token), v_claimed_at, v_now,
+                v_created_at, v_payload_len, v_priority, v_retries, v_lost_leases, v_max_retries, p_wire_sends, p_worker,
+                p_error_code, p_error_text, v_key);
+    exception when unique_violation or sqlstate 'P7002' then
+        return null; -- and the job is there again
+    end;
+    if v_key is not null or v_fence is not null then
+        perform pawl.let_next(p_shard, array[v_line], array[v_key], array[p_id]);
+    end if;
+    return v_number;
+end $$;
+
 -- Settles one job; see settle_batch.
 create function pawl.settle_one(p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_action int2,
                                 p_reason int2, p_delay_ms int8, p_error_code text, p_error_text text, p_seed bytea,
@@ -175,6 +225,14 @@ declare
     v_reason int2 := p_reason;
     v_outcome int2 := 2;
 begin
+    verdict := 'OK';
+    state := 2;
+    if p_action = 0 then
+        attempt_no := pawl.succeed_one(p_shard, p_worker, p_id, p_token, p_version, p_error_code, p_error_text, p_wire_sends);
+        if attempt_no is not null then
+            return;
+        end if;
+    end if;
     select * into v_job from pawl.job j where j.shard = p_shard and j.id = p_id for update;
     v_now := clock_timestamp(); -- the row is locked
     select * into v_job from pawl.job j
@@ -185,15 +243,19 @@ begin
         from pawl.settle_replay(p_shard, p_worker, p_id, p_token, p_version, p_action) r;
         return;
     end if;
+    if p_action = 0 then
+        perform pawl.true_attempts(v_job); -- puts the number right
+        attempt_no := pawl.succeed_one(p_shard, p_worker, p_id, p_token, p_version, p_error_code, p_error_text, p_wire_sends);
+        if attempt_no is null then
+            verdict := 'STALE'; -- only just
+            state := null;
+        end if;
+        return;
+    end if;
     v_queue := pawl.queue_of(v_job.line_id);
-    verdict := 'OK';
     v_job.lost_in_a_row := 0;
     state := 3;
-    if p_action = 0 then
-        state := 2;
-        v_outcome := 0;
-        v_reason := 0;
-    elsif p_action = 2 then
+    if p_action = 2 then
         v_reason := case when p_reason = 9 and v_job.is_cancel_asked then 9 else 3 end;
     elsif v_job.is_cancel_asked then
         v_reason := 9;
@@ -212,21 +274,6 @@ begin
             v_reason := case when p_reason = 6 then 6 else 5 end;
             due_at := v_now + pawl.ms(p_delay_ms);
         end if;
-    end if;
-    if state = 2 then
-        attempt_no := pawl.true_attempts(v_job) + 1;
-        insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
-                                  started_at, finished_at, created_at, payload_len, priority, retries, lost_leases,
-                                  max_retries, wire_sends, worker, error_code, error_text, ordering_key)
-        values (p_shard, v_job.line_id, p_id, attempt_no, v_job.lease_version, 0, 0, 0, pawl.token_digest(p_token),
-                v_job.claimed_at, v_now,
-                v_job.created_at, octet_length(v_job.payload), v_job.priority, v_job.retries, v_job.lost_leases,
-                v_job.max_retries, p_wire_sends, p_worker, p_error_code, p_error_text, v_job.ordering_key);
-        delete from pawl.job j where j.shard = p_shard and j.id = p_id;
-        if v_job.ordering_key is not null or v_job.fence is not null then
-            perform pawl.let_next(p_shard, array[v_job.line_id], array[v_job.ordering_key], array[p_id]);
-        end if;
-        return;
     end if;
     attempt_no := pawl.write_row(v_job, v_outcome, v_reason, 0::int2, v_now, p_error_code, p_error_text,
                                  p_wire_sends);
