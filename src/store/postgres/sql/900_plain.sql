@@ -8,8 +8,6 @@ alter table pawl.job set (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02
 alter table pawl.hold set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
                            autovacuum_vacuum_cost_delay = 0);
 alter table pawl.attempt set (autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_freeze_min_age = 0);
--- A list of a thousand ids hardly becomes shorter, and to try costs each of their settles more than what it saves.
-alter table pawl.attempt alter column others set storage external;
 alter table pawl.mark set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 alter table pawl.sweep set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 alter table pawl.queue set (fillfactor = 50);
