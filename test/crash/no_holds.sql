@@ -6,8 +6,8 @@ declare
 begin
     select pg_get_functiondef(p.oid) into v_text from pg_proc p
     where p.pronamespace = 'pawl'::regnamespace and p.proname = 'pick_keyed';
-    v_text := replace(v_text, 'c.ordering_key is null or c.holder = c.id or c.head = c.id', 'true');
-    v_text := replace(v_text, '(where c.holder = c.id or c.head = c.id)', '(where c.ordering_key is not null)');
+    v_text := replace(v_text, 'c.ordering_key is null or c.holder = c.id or c.is_first', 'true');
+    v_text := replace(v_text, 'bool_or(c.holder = c.id or c.is_first)', 'true');
     v_text := replace(v_text, 'if v_behind is null then', 'if true then');
     execute v_text;
 end $$;

@@ -13,20 +13,23 @@ begin
         select r.verdict into verdict from pawl.renew_batch(0, p_worker, array[p_id], array[p_token], array[p_version], '{60000}', null) r;
     elsif p_verb = 'release' then
         select r.verdict into verdict from pawl.release_batch(0, p_worker, array[p_id], array[p_token], array[p_version]) r;
-    else -- a second row, which is of no job, keeps the call off the way for successes alone
+    elsif p_verb = 'many' then -- a success of many: the second row is of no job
+        select s.verdict into verdict from pawl.settle_batch(0, p_worker, array[p_id, gen_random_uuid()], array[p_token, gen_random_uuid()],
+            array[p_version, 1], '{0,0}', '{0,0}', '{0,0}', null, null, '\x01') s where s.ordinal = 1;
+    else
         select s.verdict into verdict from pawl.settle_batch(0, p_worker, array[p_id], array[p_token], array[p_version],
             array[p_verb::int2], '{0}', '{0}', null, null, '\x01') s;
     end if;
 end $$;
 select is(shown(v.verb, l.worker, j.outbox_id, case when l.token_is_wrong then gen_random_uuid() else j.lease_token end, j.lease_version + l.version_by),
           'STALE', v.verb || ' with a wrong ' || l.what)
-from j, l, unnest('{renew,release,0,1,2,3}'::text[]) v(verb) where j.n = 1;
+from j, l, unnest('{renew,release,many,0,1,2,3}'::text[]) v(verb) where j.n = 1;
 select results_eq($$select state::int, claimed_by, lease_version, lease_expires_at from pawl.job where id = (select outbox_id from j where n = 1)$$,
                   $$select 1, 'w1', lease_version, lease_expires_at from j where n = 1$$, 'Q-STALE: nothing was changed');
 -- a row that is Ready although it still shows a lease: nobody's
 update pawl.job set state = 0 where id = (select outbox_id from j where n = 2);
 select is(shown(v.verb, 'w1', j.outbox_id, j.lease_token, j.lease_version), 'STALE', v.verb || ' of a Ready job')
-from j, unnest('{renew,release,0,1,2,3}'::text[]) v(verb) where j.n = 2;
+from j, unnest('{renew,release,many,0,1,2,3}'::text[]) v(verb) where j.n = 2;
 select results_eq($$select state::int, lease_expires_at from pawl.job where id = (select outbox_id from j where n = 2)$$,
                   $$select 0, lease_expires_at from j where n = 2$$, 'Q-STALE: nor is it extended');
 -- a ledger row that no holder has written, whatever it says of a token, answers nobody
@@ -37,7 +40,7 @@ select is(shown('1', 'w1', j.outbox_id, j.lease_token, j.lease_version), 'STALE'
 -- an expired one
 update pawl.job set lease_expires_at = clock_timestamp() where id = (select outbox_id from j where n = 3);
 select is(shown(v.verb, 'w1', j.outbox_id, j.lease_token, j.lease_version), 'STALE', v.verb || ' at expiry')
-from j, unnest('{renew,release,0,1,2,3}'::text[]) v(verb) where j.n = 3;
+from j, unnest('{renew,release,many,0,1,2,3}'::text[]) v(verb) where j.n = 3;
 select is((select lease_expires_at <= clock_timestamp() from pawl.job where id = (select outbox_id from j where n = 3)), true, 'and it is not extended');
 -- the reaper leaves alone what is valid, and what has no deadline
 select is((select count(*) from pawl.recover(0, array(select outbox_id from j where n = 4), '\x01')), 0::int8, 'a valid lease is not recovered');
@@ -47,5 +50,6 @@ select is((select count(*) from pawl.recover(0, array(select id from pawl.jobs w
 select is(shown('renew', 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'renew') from j where n = 5;
 select is(shown('release', 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'release') from j where n = 6;
 select is(shown(v::text, 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'settle ' || v) from j, generate_series(0, 3) v where j.n = 7 + v;
-select is((select count(*) from pawl.attempts where queue = 'g'), 4::int8, 'four rows in all');
+select is(shown('many', 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'settle many') from j where n = 12;
+select is((select count(*) from pawl.attempts where queue = 'g'), 5::int8, 'five rows in all');
 select * from finish();

@@ -18,7 +18,7 @@ create view touched as
     from pg_class c where c.oid in ('pawl.hold'::regclass, 'pawl.hold_pkey'::regclass, 'pawl.hold_vacant'::regclass,
                                     'pawl.gate'::regclass, 'pawl.gate_pkey'::regclass, 'pawl.job_key'::regclass)
     union all select 'key_seq', last_value + is_called::int4 from pawl.key_seq
-    union all select 'fence_seq', last_value from pawl.fence_seq
+    union all select 'fence_seq', last_value + is_called::int4 from pawl.fence_seq
     union all select 'mentioned', count(*) from mentioned
     union all select f.funcname || '()', f.calls from pg_stat_xact_user_functions f where f.schemaname = 'pawl';
 create table seen (what text, often int8);

@@ -50,7 +50,7 @@ declare
     v_here int8;
     v_is_inside boolean; -- has passed a gate
     v_has_waited boolean := false; -- for its turn
-    v_fences jsonb;
+    v_fence int8;
     v_met int4;
     v_parked int4;
     v_parked_sum int4;
@@ -115,7 +115,10 @@ begin
                 if v_stuck is null then
                     select k.picked, k.timed, coalesce(v_marks, k.marks) into v_rows, v_timed, v_marks
                     from pawl.pick(v_shard, v_line, v_queue.levels, greatest(v_room, v_asked)) k;
-                    v_is_plain := v_timed is null and not v_queue.has_keys and v_queue.max_in_flight is null;
+                    v_is_plain := v_timed is null and v_queue.max_in_flight is null;
+                    if v_is_plain and v_queue.has_keys then
+                        v_is_plain := v_asked is null and v_rows is not null and pawl.are_unkeyed(v_shard, v_rows);
+                    end if;
                     if not v_is_plain then
                         v_picked := case when v_rows is not null then pawl.ids_of(v_shard, v_rows) end;
                     end if;
@@ -123,12 +126,12 @@ begin
                     select k.picked, k.timed into v_picked, v_timed
                     from pawl.pick_past(v_shard, v_line, v_queue.levels, v_asked, v_stuck) k;
                 end if;
-                if v_queue.has_keys then
+                if v_queue.has_keys and not v_is_plain then
                     v_met := cardinality(v_picked);
                     v_parked := 0;
                     v_stuck_here := null;
                     if v_picked is not null then
-                        select k.picked, k.fences, k.parked, k.stuck into v_picked, v_fences, v_parked, v_stuck_here
+                        select k.picked, k.fence, k.bytes, k.parked, k.stuck into v_picked, v_fence, v_bytes, v_parked, v_stuck_here
                         from pawl.pick_keyed(v_shard, v_line, v_picked, v_room) k;
                     end if;
                 end if;
@@ -141,7 +144,9 @@ begin
                             v_shard, pawl.ids_of(v_shard, v_rows), v_bytes_left, v_left < p_jobs_max))];
                     end if;
                 elsif not v_is_plain and (cardinality(v_picked) > 1 or (v_picked is not null and v_left < p_jobs_max)) then
-                    select sum(octet_length(j.payload)) into v_bytes from pawl.job j where j.shard = v_shard and j.id = any (v_picked);
+                    if v_bytes is null then
+                        select sum(octet_length(j.payload)) into v_bytes from pawl.job j where j.shard = v_shard and j.id = any (v_picked);
+                    end if;
                     v_is_full := v_bytes > v_bytes_left;
                     if v_is_full then
                         v_unfit := v_picked;
@@ -180,7 +185,7 @@ begin
                                 unstarted_until = v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms) + 2 * v_lease_ms),
                                 lane = case when j.lane = 3 then 1 else j.lane end,
                                 pos = case when j.lane = 3 then v_here else j.pos end,
-                                fence = case when j.ordering_key is not null then (v_fences ->> j.id::text)::int8
+                                fence = case when j.ordering_key is not null then v_fence
                                              when v_queue.max_in_flight is not null then 0 end
                             where j.shard = v_shard and j.id = any (v_picked) and (j.state = 0) is true
                               and (v_queue.has_keys or j.ordering_key is null)
@@ -220,7 +225,7 @@ begin
                         perform pawl.note_taken(v_shard, v_line, v_picked);
                     end if;
                 end if;
-                exit when not v_queue.has_keys;
+                exit when not v_queue.has_keys or v_is_plain;
                 -- In place of those that must wait it looks at others: at more each time, so as not to look too often; and no more
                 -- at keys of which some could not be parked. But parks 10,000 at most, and passes by as many keys.
                 v_asked := coalesce(v_asked, v_room);
@@ -369,6 +374,14 @@ begin
     return array(
         select j.id from (select u.r from unnest(p_rows) u(r) offset 0) p
         cross join lateral (select k.id from pawl.job k where k.shard = p_shard and k.ctid = p.r offset 0) j);
+end $$;
+
+-- Whether no job has a key of those whose rows are locked. Most often the first one tells that some have.
+create function pawl.are_unkeyed(p_shard int4, p_rows tid[]) returns boolean
+language plpgsql as $$
+begin
+    return (select j.ordering_key from pawl.job j where j.shard = p_shard and j.ctid = p_rows[1]) is null
+        and (select count(j.ordering_key) from pawl.job j where j.shard = p_shard and j.ctid = any (p_rows)) = 0;
 end $$;
 
 -- Of picked jobs, those whose payloads fit into p_bytes together, but one at least unless others were taken before.

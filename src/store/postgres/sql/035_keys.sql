@@ -56,72 +56,92 @@ end $$;
 
 -- Of the candidates that pick() has locked, those that may start, p_max at most, in their order; those behind another are parked,
 -- and counted. A job with a key may start where it holds the key, or where nobody does and it is the first: then it holds it from
--- here on. Each gets a fence (by its id in `fences`), drawn while it holds the key: the next one to hold it draws a higher number.
+-- here on. They get a fence, drawn while each holds its key: the next one to hold it draws a higher number. In `bytes`, the payloads
+-- of those that may start, where that was seen in passing; else NULL.
 -- The keys of those that must wait and could not be parked, because somebody is ending the holder or has the first job, are
 -- `stuck`.
-create function pawl.pick_keyed(p_shard int4, p_line int4, p_picked uuid[], p_max int4, out picked uuid[], out fences jsonb,
-                                out parked int4, out stuck text[])
+create function pawl.pick_keyed(p_shard int4, p_line int4, p_picked uuid[], p_max int4, out picked uuid[], out fence int8,
+                                out bytes int8, out parked int4, out stuck text[])
 language plpgsql as $$
 declare
     c_nobody constant uuid := '00000000-0000-0000-0000-000000000000';
-    v_keyed uuid[];   -- those with keys that may start
+    c_last constant int8 := 9223372036854775807;
+    v_has_keys boolean; -- some that may start do
     v_new uuid[];     -- free keys, by their first job
-    v_heads uuid[];   -- first jobs of free keys that are not among the candidates, or have not come up yet
+    v_new_keys text[];
+    v_free text[];    -- free keys, of which a candidate is not the first
+    v_heads uuid[];   -- first jobs of these that are not among the candidates, or have not come up yet
     v_behind uuid[];  -- candidates that must wait
     v_keys text[];    -- and their keys
     v_locked text[];
     v_held uuid[];
 begin
-    -- One look at all three: a hold that is committed, and all jobs that were committed with it or before. (No DISTINCT: for one,
-    -- servers from 16 on sort what all of these get.)
-    select array_agg(c.id) filter (where c.ordering_key is null or c.holder = c.id or c.head = c.id),
-           array_agg(c.id) filter (where c.holder = c.id or c.head = c.id), array_agg(c.id) filter (where c.head = c.id),
-           array_agg(c.head) filter (where c.head <> c.id),
-           array_agg(c.id) filter (where c.holder is distinct from c.id and c.head is distinct from c.id
-                                         and c.ordering_key is not null),
-           array_agg(c.ordering_key) filter (where c.holder is distinct from c.id and c.head is distinct from c.id)
-    into picked, v_keyed, v_new, v_heads, v_behind, v_keys
-    from (select x.id, x.ordering_key, x.holder,
-                 case when x.ordering_key is not null and x.holder is null then (
-                     select f.id from (values (0), (1), (2), (3)) l(lane)
-                     cross join lateral (select r.id, r.key_seq from pawl.job r
-                                         where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
-                                           and r.ordering_key = x.ordering_key order by r.key_seq limit 1) f
-                     order by f.key_seq limit 1) end head
-          from (select j.id, j.ordering_key,
+    -- One look at all three: a hold that is committed, and all jobs that were committed with it or before. Who is first is asked
+    -- lane by lane, as far as the candidate itself. (No DISTINCT: for one, servers from 16 on sort what all of these get.)
+    select array_agg(c.id) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
+           bool_or(c.holder = c.id or c.is_first),
+           sum(c.payload_len) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
+           array_agg(c.id) filter (where c.is_first), array_agg(c.ordering_key) filter (where c.is_first),
+           array_agg(c.ordering_key) filter (where not c.is_first),
+           array_agg(c.id) filter (where c.holder <> c.id or not c.is_first),
+           array_agg(c.ordering_key) filter (where c.holder <> c.id or not c.is_first)
+    into picked, v_has_keys, bytes, v_new, v_new_keys, v_free, v_behind, v_keys
+    from (select x.id, x.ordering_key, x.payload_len, x.holder,
+                 case when x.ordering_key is not null and x.holder is null then
+                     (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 0
+                      and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
+                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 1
+                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
+                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 2
+                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
+                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 3
+                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
+                 end is_first
+          from (select j.id, j.ordering_key, j.key_seq, j.payload_len,
                        case when j.ordering_key is not null then (
                            select coalesce(h.job_id, c_nobody) from pawl.hold h
                            where h.shard = p_shard and h.line_id = p_line and h.ordering_key = j.ordering_key) end holder
                 from (select u.i from unnest(p_picked) u(i) offset 0) p
-                cross join lateral (select k.id, k.ordering_key from pawl.job k where k.shard = p_shard and k.id = p.i offset 0) j
+                cross join lateral (select k.id, k.ordering_key, coalesce(k.key_seq, c_last) key_seq, octet_length(k.payload) payload_len
+                                    from pawl.job k where k.shard = p_shard and k.id = p.i offset 0) j
                 offset 0) x
           offset 0) c;
     parked := 0;
     if cardinality(picked) > p_max then
         -- Those beyond stay as they are: nobody is made a holder who does not start here (K2).
         picked := picked[1 : p_max];
-        v_keyed := array(select i from unnest(v_keyed) i where i in (select p from unnest(picked) p));
-        v_new := array(select i from unnest(v_new) i where i in (select p from unnest(picked) p));
+        bytes := null;
+        select array_agg(u.i), array_agg(u.k) into v_new, v_new_keys
+        from unnest(v_new, v_new_keys) u(i, k) where u.i in (select p from unnest(picked) p);
     end if;
     if v_new <> '{}' then
         with made as (
             insert into pawl.hold (shard, line_id, ordering_key, job_id)
-            select p_shard, p_line, j.ordering_key, j.id from pawl.job j where j.shard = p_shard and j.id = any (v_new)
+            select p_shard, p_line, u.k, u.i from unnest(v_new, v_new_keys) u(i, k)
             on conflict do nothing returning job_id)
         select array_agg(m.job_id) into v_held from made m;
         if cardinality(v_held) is distinct from cardinality(v_new) then
             -- Somebody has just left it vacant.
+            bytes := null;
             picked := array(select i from unnest(picked) i where i not in (select n from unnest(v_new) n)
                                                               or i in (select n from unnest(v_held) n));
         end if;
     end if;
-    if v_keyed <> '{}' then
-        select jsonb_object_agg(i, nextval('pawl.fence_seq')) into fences from unnest(v_keyed) i;
+    if v_has_keys then
+        fence := nextval('pawl.fence_seq');
     end if;
     if v_behind is null then
         return;
     end if;
-    v_heads := array(select i from unnest(v_heads) i except select n from unnest(v_new) n);
+    if v_free is not null then
+        v_heads := array(
+            select (select f.id from (values (0), (1), (2), (3)) l(lane)
+                    cross join lateral (select r.id, r.key_seq from pawl.job r
+                                        where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
+                                          and r.ordering_key = w.k order by r.key_seq limit 1) f
+                    order by f.key_seq limit 1)
+            from (select k from unnest(v_free) k except select n from unnest(v_new_keys) n) w);
+    end if;
     if v_heads <> '{}' then
         v_heads := pawl.lead(p_shard, v_heads);
         insert into pawl.hold (shard, line_id, ordering_key, job_id)
