@@ -218,10 +218,11 @@ create view explained as
 create view told as
     select f.sqlstate || ' ' || count(*) || ' times ' || left(f.call, 100) || ': ' || left(min(f.message), 400) told
     from fault f group by f.sqlstate, left(f.call, 100), left(f.message, 60) limit 8;
--- A backoff that has doubled often, of a lease that was lost in the last rounds, may take some of these five minutes.
+-- A backoff that has doubled often, of a lease that was lost in the last rounds, may take some of these five minutes; and one that is
+-- drawn short, in the last round, is over by now.
 create view stuck as
     select f.base || ': ' || f.change told from fuzz f join pawl.job j using (id)
-    where f.id not in (select id from explained) and not (j.state = 0 and j.next_attempt_at > now()) limit 8;
+    where f.id not in (select id from explained) and not (j.state = 0 and j.next_attempt_at > now() - interval '1 min') limit 8;
 
 -- A whole life: rounds with two minutes between them, until nothing is left that can end.
 create procedure live(p_rounds int4) language plpgsql as $$
