@@ -268,7 +268,7 @@ bool children_replace(struct director *director, size_t place)
     return is_killed;
 }
 
-/* Who found the store away as he began, after the last look at who is missing, is not waited for. */
+/* Who found the store away, after the last look at who is missing, is not waited for. */
 static void leave_out_missing(struct director *director)
 {
     for (size_t i = 0; i < CHAOS_CHILDREN; i++) {

@@ -13,7 +13,7 @@ begin
         v_text := replace(v_text, 'j.lease_version = p_version', 'true');
         v_text := replace(v_text, '((j.id, j.lease_token, j.lease_version) in', '((j.id, j.id, j.id) in');
         v_text := replace(v_text, 'select u.i, u.t, u.v from', 'select u.i, u.i, u.i from');
-        v_text := replace(v_text, 'v_expires_at <= clock_timestamp()', 'false');
+        v_text := replace(v_text, 'p_now is null and v_expires_at <= clock_timestamp()', 'false');
         v_text := replace(v_text, 'min(g.lease_expires_at) <= clock_timestamp()', 'false');
         execute v_text;
     end loop;

@@ -52,4 +52,9 @@ select is(shown('release', 'w1', j.outbox_id, j.lease_token, j.lease_version), '
 select is(shown(v::text, 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'settle ' || v) from j, generate_series(0, 3) v where j.n = 7 + v;
 select is(shown('many', 'w1', j.outbox_id, j.lease_token, j.lease_version), 'OK', 'settle many') from j where n = 12;
 select is((select count(*) from pawl.attempts where queue = 'g'), 5::int8, 'five rows in all');
+-- a ledger that is further than the job says, and further than any job comes: the next number is taken from there
+insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, finished_at, worker)
+select 0, 0, outbox_id, x, 0, 1, 1, 1, now(), 'w1' from j, unnest('{1,1000000001}'::int4[]) x where j.n = 13;
+select is((select s.verdict || ' ' || s.attempt_no from pawl.settle_batch(0, 'w1', array[j.outbox_id], array[j.lease_token], array[j.lease_version],
+           '{0}', '{0}', '{0}', null, null, '\x01') s), 'OK 1000000002', 'a success of one job whose number is taken') from j where n = 13;
 select * from finish();

@@ -69,8 +69,10 @@ select dblink_send_query('b', format($$select s.verdict from pawl.settle_batch(0
 select until_b_waits();
 select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) from e) - clock_timestamp()) + 0.01));
 commit;
-select results_eq('select b_answer()', $$values ('STALE')$$, 'RES-3: a success that waited past the deadline');
+select throws_ok('select b_answer()', '40001', null, 'RES-3: a success that waited past the deadline is judged again');
 select b_answer();
+select results_eq(format($$select b_says($x$select s.verdict from pawl.settle_batch(0, 'w1', '{%s}', '{%s}', '{1}', '{0}', '{0}', '{null}', null, null, '\x01') s$x$)$$, outbox_id, lease_token),
+                  $$values ('STALE')$$, 'and found stale') from e where n = 1;
 select pawl_test.put('e3') from generate_series(1, 2);
 create temp table e3 as
 select format($$select s.verdict from pawl.settle_batch(0, 'w1', '%s', '%s', '{1,1}', '{0,0}', '{0,0}', '{null,null}', null, null, '\x01') s$$,
@@ -154,6 +156,24 @@ select ok((select count(*) from pawl.mark m join pawl.queue q on q.queue_id = m.
            where q.name = 'l' and m.kind = 0 and m.lane = 0 and m.pos > (select min(hole) from unnest(m.holes) hole)) > 0, 'there is a mark with a hole below it');
 select dblink_exec('b', 'commit');
 select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'l')$$, $$values ('early'::bytea)$$, 'Q-AT-LEAST-ONCE: a late commit is found below the mark');
+
+-- the first of a key is cancelled while a claim looks: the next one is not parked behind itself
+select pawl.enqueue('h', 'first', p_ordering_key => 'k');
+select pawl.enqueue('h', 'next', p_ordering_key => 'k');
+select pawl.enqueue('h', 'other', p_ordering_key => 'o');
+select dblink_connect('c', format('dbname=%s host=%s port=5432 user=%s', current_database(), current_setting('unix_socket_directories'), current_user));
+select dblink_exec('c', 'begin'); -- it leaves the other key vacant, and the claim waits for it
+select * from dblink('c', $$insert into pawl.hold (shard, line_id, ordering_key) select 0, queue_id * 4096, 'o' from pawl.queue where name = 'h' returning ordering_key$$) t(x text);
+begin;
+select verdict from pawl.cancel_batch(0, array(select id from pawl.job where ordering_key = 'k' order by key_seq limit 1));
+select dblink_send_query('b', $$select convert_from(payload, 'UTF8') from pawl.claim_outbox_batch(9, 'w1', 30, 'h')$$);
+select until_b_waits();
+commit;
+select dblink_exec('c', 'rollback');
+select dblink_disconnect('c');
+select results_eq('select b_answer()', $$values ('other')$$, 'a claim passes by the key whose first job has just ended');
+select b_answer();
+select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'h')$$, $$values ('next'::bytea)$$, 'and the next one finds who is first now');
 
 -- a transaction that claims, and puts in afterwards: its jobs stand where the mark that it has set could have passed over them
 select pawl_test.put('o');

@@ -781,8 +781,8 @@ static bool has_seen_token(struct model *model, const pawl_token *token)
     return false;
 }
 
-/* One sequence for all keys: it rises with every claim of jobs that have one. Those of one call, which
- * are of different keys, may share a number, or any may have drawn first. */
+/* One sequence for all keys: it rises with every claim of jobs that have one. Those of one call,
+ * which are of different keys, may share a number, or any may have drawn first. */
 static const char *learn_fence(struct model *model, struct model_job *job, int64_t fence)
 {
     job->fence = fence;

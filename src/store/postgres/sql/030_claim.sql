@@ -202,7 +202,8 @@ begin
                     get diagnostics v_count = row_count;
                     if v_count <> (case when v_is_plain then cardinality(v_rows) else cardinality(v_picked) end) then
                         if v_queue.has_keys then
-                            raise exception 'PAWL_BUG: % jobs were locked and % claimed', cardinality(v_picked), v_count;
+                            raise exception 'PAWL_BUG: % jobs were locked and % claimed',
+                                case when v_is_plain then cardinality(v_rows) else cardinality(v_picked) end, v_count;
                         end if;
                         -- Some have keys, and the queue did not know when it was asked: the next claim takes them.
                         update pawl.queue q set has_keys = true where q.queue_id = v_queue.queue_id and not q.has_keys;

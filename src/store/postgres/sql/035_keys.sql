@@ -134,13 +134,16 @@ begin
         return;
     end if;
     if v_free is not null then
+        -- But for candidates: of theirs, the first has just ended. They are not parked either, since nobody has the key.
         v_heads := array(
-            select (select f.id from (values (0), (1), (2), (3)) l(lane)
-                    cross join lateral (select r.id, r.key_seq from pawl.job r
-                                        where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
-                                          and r.ordering_key = w.k order by r.key_seq limit 1) f
-                    order by f.key_seq limit 1)
-            from (select k from unnest(v_free) k except select n from unnest(v_new_keys) n) w);
+            select h.id
+            from (select (select f.id from (values (0), (1), (2), (3)) l(lane)
+                          cross join lateral (select r.id, r.key_seq from pawl.job r
+                                              where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
+                                                and r.ordering_key = w.k order by r.key_seq limit 1) f
+                          order by f.key_seq limit 1) id
+                  from (select k from unnest(v_free) k except select n from unnest(v_new_keys) n) w offset 0) h
+            where (h.id in (select b from unnest(v_behind) b)) is not true);
     end if;
     if v_heads <> '{}' then
         v_heads := pawl.lead(p_shard, v_heads);

@@ -164,13 +164,17 @@ begin
     end if;
 end $$;
 
--- Succeeds one job under its lease; gives the number of its ledger row, or NULL where it has not: the lease is not valid (by the
--- clock as it is with the row locked), or that number is taken. Small statements: of one job, most of the price is their making.
-create function pawl.succeed_one(p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_error_code text,
-                                 p_error_text text, p_wire_sends int4) returns int4
+-- Succeeds one job under its lease; gives the number of its ledger row, or NULL where it has not: the lease is not valid, or the
+-- number is taken. Small statements, and no block that would be a transaction of its own: of one job, most of the price is their
+-- making.
+create function pawl.succeed_one(
+    p_shard int4, p_worker text, p_id uuid, p_token uuid, p_version int4, p_error_code text, p_error_text text, p_wire_sends int4,
+    p_now timestamptz default null, -- the caller has locked the job before; NULL: it has not, and nobody has looked
+    p_number int4 default null      -- NULL: as stands on the job
+) returns int4
 language plpgsql as $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_expires_at timestamptz;
     v_claimed_at timestamptz;
     v_created_at timestamptz;
@@ -184,29 +188,27 @@ declare
     v_fence int8;
     v_key text;
 begin
-    begin
-        delete from pawl.job j
-        where j.shard = p_shard and j.id = p_id and j.state = 1 and j.claimed_by = p_worker and j.lease_token = p_token
-          and j.lease_version = p_version and j.lease_expires_at > v_now and j.attempts between 0 and 1000000000
-        returning j.lease_expires_at, j.claimed_at, j.created_at, j.line_id, j.attempts + 1, octet_length(j.payload), j.priority,
-                  j.retries, j.lost_leases, j.max_retries, j.fence, j.ordering_key
-        into v_expires_at, v_claimed_at, v_created_at, v_line, v_number, v_payload_len, v_priority,
-             v_retries, v_lost_leases, v_max_retries, v_fence, v_key;
-        if not found then
-            return null;
-        end if;
-        if v_expires_at <= clock_timestamp() then
-            raise exception 'the lease expired while the job was waited for' using errcode = 'P7002';
-        end if;
-        insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
-                                  started_at, finished_at, created_at, payload_len, priority, retries, lost_leases,
-                                  max_retries, wire_sends, worker, error_code, error_text, ordering_key)
-        values (p_shard, v_line, p_id, v_number, p_version, 0, 0, 0, pawl.token_digest(p_token), v_claimed_at, v_now,
-                v_created_at, v_payload_len, v_priority, v_retries, v_lost_leases, v_max_retries, p_wire_sends, p_worker,
-                p_error_code, p_error_text, v_key);
-    exception when unique_violation or sqlstate 'P7002' then
-        return null; -- and the job is there again
-    end;
+    delete from pawl.job j
+    where j.shard = p_shard and j.id = p_id and j.state = 1 and j.claimed_by = p_worker and j.lease_token = p_token
+      and j.lease_version = p_version and j.lease_expires_at > v_now
+      and (p_number is not null or j.attempts between 0 and 1000000000 and (
+          select true from pawl.attempt a where a.shard = p_shard and a.job_id = p_id and a.attempt_no = j.attempts + 1) is null)
+    returning j.lease_expires_at, j.claimed_at, j.created_at, j.line_id, coalesce(p_number, j.attempts + 1),
+              octet_length(j.payload), j.priority, j.retries, j.lost_leases, j.max_retries, j.fence, j.ordering_key
+    into v_expires_at, v_claimed_at, v_created_at, v_line, v_number,
+         v_payload_len, v_priority, v_retries, v_lost_leases, v_max_retries, v_fence, v_key;
+    if not found then
+        return null;
+    end if;
+    if p_now is null and v_expires_at <= clock_timestamp() then
+        raise exception 'PAWL_AGAIN' using errcode = '40001'; -- it has waited for the row: see succeed_batch()
+    end if;
+    insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
+                              started_at, finished_at, created_at, payload_len, priority, retries, lost_leases,
+                              max_retries, wire_sends, worker, error_code, error_text, ordering_key)
+    values (p_shard, v_line, p_id, v_number, p_version, 0, 0, 0, pawl.token_digest(p_token), v_claimed_at, v_now,
+            v_created_at, v_payload_len, v_priority, v_retries, v_lost_leases, v_max_retries, p_wire_sends, p_worker,
+            p_error_code, p_error_text, v_key);
     if v_key is not null or v_fence is not null then
         perform pawl.let_next(p_shard, array[v_line], array[v_key], array[p_id]);
     end if;
@@ -225,14 +227,6 @@ declare
     v_reason int2 := p_reason;
     v_outcome int2 := 2;
 begin
-    verdict := 'OK';
-    state := 2;
-    if p_action = 0 then
-        attempt_no := pawl.succeed_one(p_shard, p_worker, p_id, p_token, p_version, p_error_code, p_error_text, p_wire_sends);
-        if attempt_no is not null then
-            return;
-        end if;
-    end if;
     select * into v_job from pawl.job j where j.shard = p_shard and j.id = p_id for update;
     v_now := clock_timestamp(); -- the row is locked
     select * into v_job from pawl.job j
@@ -243,13 +237,11 @@ begin
         from pawl.settle_replay(p_shard, p_worker, p_id, p_token, p_version, p_action) r;
         return;
     end if;
+    verdict := 'OK';
     if p_action = 0 then
-        perform pawl.true_attempts(v_job); -- puts the number right
-        attempt_no := pawl.succeed_one(p_shard, p_worker, p_id, p_token, p_version, p_error_code, p_error_text, p_wire_sends);
-        if attempt_no is null then
-            verdict := 'STALE'; -- only just
-            state := null;
-        end if;
+        state := 2;
+        attempt_no := pawl.succeed_one(p_shard, p_worker, p_id, p_token, p_version, p_error_code, p_error_text, p_wire_sends,
+                                       v_now, pawl.true_attempts(v_job) + 1);
         return;
     end if;
     v_queue := pawl.queue_of(v_job.line_id);
