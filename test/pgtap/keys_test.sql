@@ -263,4 +263,8 @@ select is(take(), 'b,d,c', 'what is left');
 select is((select string_agg(m.ordering_key, ',' order by m.ordering_key) from pawl.mine('w1', null, 9) m where m.fence > 0), 'm1,m2', 'a holder finds key and fence again');
 select is((select count(*) from pawl.job where fence is not null), 2::int8, 'which are there'), give_back('b'), give_back('c'), give_back('d');
 select is((select count(*) from pawl.job where fence is not null), 0::int8, 'while somebody holds the job');
+-- a claim's limit in bytes
+select pawl.enqueue('bytes', repeat('x', 100)::bytea, p_ordering_key => k) from unnest('{b1,b2,b3}'::text[]) k;
+select is((select count(*) from pawl.claim_batch(0, 'w1', '{bytes}', '{9}', '{null}', 9, 250, sha256('1'))), 2::int8, 'payloads of jobs with keys count');
+select is((select count(*) from pawl.claim_batch(0, 'w1', '{bytes}', '{9}', '{null}', 9, 250, sha256('2'))), 1::int8, 'and what did not fit comes next');
 select * from finish();
