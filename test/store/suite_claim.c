@@ -338,6 +338,27 @@ static void expect_same_lease(const pawl_job *a, const pawl_job *b)
     assert_memory_equal(a->payload, b->payload, b->payload_len);
 }
 
+/* And all else that is told of a job. */
+static void expect_same_job(const pawl_job *a, const pawl_job *b)
+{
+    expect_same_lease(a, b);
+    expect_number(a->state, b->state);
+    expect_number(a->priority, b->priority);
+    expect_number(a->retries, b->retries);
+    expect_number(a->lost_leases, b->lost_leases);
+    expect_number(a->attempts, b->attempts);
+    expect_number(a->max_retries, b->max_retries);
+    expect_number(a->created_at.us, b->created_at.us);
+    expect_number(a->due_at.us, b->due_at.us);
+    expect_number(a->start_by.us, b->start_by.us);
+    expect_number(a->reason, b->reason);
+    expect_number(a->claimed_at.us, b->claimed_at.us);
+    expect_number(a->timeout_ms, b->timeout_ms);
+    expect_number(a->fence, b->fence);
+    assert_string_equal(a->ordering_key, b->ordering_key);
+    assert_string_equal(a->headers != NULL ? a->headers : "", b->headers != NULL ? b->headers : "");
+}
+
 /* Q-ONE-LEASE */
 static void mine_tells_what_claim_gave(struct stage *s)
 {
@@ -355,6 +376,54 @@ static void mine_tells_what_claim_gave(struct stage *s)
     expect_number(mine(s, "w3").count, 0);
     expect_code(succeed(s, held.jobs[0]).code, PAWL_OK); /* its lease is as good as the claim's */
     expect_number(mine(s, "w1").count, 0);
+}
+
+/* Jobs as they are usual, and such as differ in one thing each. */
+static void put_all_kinds(struct stage *s, const char *queue)
+{
+    pawl_enqueue_row rows[6];
+    put_some(s, queue, 4);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        rows[i] = row_for(queue);
+    rows[0].priority = 7;
+    rows[1].max_retries = 9;
+    rows[2].timeout_ms = 7 * MINUTE;
+    rows[3].start_within_ms = MINUTE;
+    rows[4].delay_ms = SECOND;
+    rows[5].headers = "a: b\n";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        (void)put_row(s, &rows[i]); /* found by the claim */
+}
+
+/* Stores may tell what many jobs share only once; of each it must be what it is. */
+static void mine_tells_what_large_claims_gave(struct stage *s)
+{
+    pawl_claim_line lines[] = {
+        {"a", 50, PAWL_DEFAULT}, {"b", 50, MINUTE}, {"keyed", 50, PAWL_DEFAULT}};
+    put_some(s, "a", 6);
+    expect_number(take_lines(s, lines, 3, 50).count, 6);
+    put_all_kinds(s, "a");
+    put_all_kinds(s, "b");
+    put_all_kinds(s, "keyed");
+    pawl_enqueue_row keyed = row_for("keyed");
+    keyed.ordering_key = "k";
+    (void)put_row(s, &keyed); /* likewise */
+    expect_code(retry_in(s, take(s, "a", "w2"), SECOND).code, PAWL_OK);
+    age(s, 2 * SECOND);
+
+    struct batch given = take_lines(s, lines, 3, 50);
+    struct batch held = mine(s, "w1");
+    expect_number(given.count, 31);
+    expect_number(held.count, 6 + 31);
+    for (size_t i = 0; i < given.count; i++) {
+        size_t at = 0;
+        while (at < held.count && pawl_id_compare(&held.jobs[at]->id, &given.jobs[i]->id) != 0)
+            at++;
+        expect_true(at < held.count);
+        expect_same_job(given.jobs[i], held.jobs[at]);
+    }
+    for (size_t i = 0; i < given.count; i++)
+        expect_code(succeed(s, given.jobs[i]).code, PAWL_OK);
 }
 
 static void mine_tells_valid_leases_only(struct stage *s)
@@ -420,6 +489,7 @@ static const struct suite_case cases[] = {
     CASE(a_claim_takes_an_expired_job_directly),
     CASE(a_worker_may_take_again_what_it_lost),
     CASE(mine_tells_what_claim_gave),
+    CASE(mine_tells_what_large_claims_gave),
     CASE(mine_tells_valid_leases_only),
     CASE(mine_comes_in_pages_by_id),
 };

@@ -10,6 +10,7 @@
 #include "store/postgres/rows.h"
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -17,6 +18,8 @@
 #include <string.h>
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
+#define MANY_MIN          4  /* jobs of a claim for which it pays to say what they share once */
+#define TOKENS_AT_ONCE    16 /* drawn with one question for random bits */
 
 /* ---- asking */
 
@@ -28,7 +31,7 @@
 #define CLAIM_SHAPE "usiiiiiitttiutttiiyiiisis"
 
 static const char claim_sql[] = CLAIM_COLUMNS
-    "from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8)";
+    "from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 enum claim_column {
     AT_ID,
@@ -69,6 +72,27 @@ static void put_shards(struct pawli_pg_args *args, struct pawli_pg_handle *handl
     handle->next_shard = (handle->next_shard + 1) % shards;
 }
 
+/* Tokens for so many jobs as a claim will give by what the last one gave; the server makes those
+ * that are missing of the seed, at a higher price. */
+static void put_tokens(struct pawli_pg_call *call, struct pawli_pg_args *args, size_t jobs_max)
+{
+    size_t count = 2 * call->handle->claimed_last;
+    uint8_t tokens[TOKENS_AT_ONCE][sizeof(pawl_token)];
+    if (count > jobs_max)
+        count = jobs_max;
+    if (call->handle->claimed_last < MANY_MIN || count == 0) {
+        pawli_pg_arg_array_null(args, PAWLI_PG_UUID);
+        return;
+    }
+    pawli_pg_array_begin(args, PAWLI_PG_UUID, count);
+    for (size_t i = 0; i < count; i++) {
+        if (i % TOKENS_AT_ONCE == 0)
+            pawli_random_fill(call->handle->random, tokens[0], sizeof(tokens));
+        pawli_pg_item_uuid(args, tokens[i % TOKENS_AT_ONCE]);
+    }
+    pawli_pg_array_end(args);
+}
+
 static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, size_t jobs_max)
 {
     struct pawli_pg_args *args = pawli_pg_call_add(call, claim_sql);
@@ -92,6 +116,8 @@ static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, 
     pawli_pg_arg_int8(args,
                       claim->bytes_max != PAWL_DEFAULT ? claim->bytes_max : BYTES_MAX_DEFAULT);
     pawli_pg_arg_seed(call, args);
+    put_tokens(call, args, jobs_max);
+    pawli_pg_arg_bool(args, call->handle->claimed_last >= MANY_MIN);
 }
 
 /* ---- the order */
@@ -99,6 +125,7 @@ static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, 
 /* Lanes, as the SQL functions number them, and the order in which they are claimed: what came back
  * (1), what had to wait for its time (3), arrivals (0). */
 enum {
+    HEAD_NONE = -1,
     LANE_ARRIVALS = 0,
     LANE_TIMED = 3,
     LANES_COUNT = 4
@@ -112,6 +139,7 @@ static int64_t turn_of(int64_t lane)
 /* A row of the answer, with what decides its place. */
 struct claimed {
     int row;
+    int head;    /* the row that tells what it leaves out; HEAD_NONE: it leaves out nothing */
     size_t line; /* the first line of its queue */
     int64_t priority;
     int64_t turn; /* of its lane */
@@ -155,74 +183,138 @@ static size_t find_line(const pawl_claim_args *claim, const char *queue, size_t 
     return claim->lines_count; /* cannot be: nothing else was asked for */
 }
 
-static struct claimed *sort_rows(const PGresult *answer, const pawl_claim_args *claim)
+/* A cell of a row, or of its head where the row leaves it out. */
+static struct pawli_pg_cell cell_of(const PGresult *answer, const struct claimed *at, int column)
 {
-    size_t count = (size_t)PQntuples(answer);
-    struct claimed *rows = calloc(count, sizeof(*rows));
+    struct pawli_pg_cell cell = {answer, at->row, column};
+    if (at->head != HEAD_NONE && pawli_pg_is_null(cell))
+        cell.row = at->head;
+    return cell;
+}
+
+/* When a job was due: most are when they are created. */
+static pawl_wall due_of(const PGresult *answer, const struct claimed *at)
+{
+    struct pawli_pg_cell cell = {answer, at->row, AT_DUE_AT};
+    if (pawli_pg_is_null(cell))
+        cell.column = AT_CREATED_AT;
+    return pawli_pg_wall(cell);
+}
+
+static bool is_head(const PGresult *answer, int row)
+{
+    return pawli_pg_is_null((struct pawli_pg_cell){answer, row, AT_ID});
+}
+
+/* The rows that are jobs, in the order of their claim; as many as the answer has rows at most. */
+static struct claimed *sort_rows(const PGresult *answer, const pawl_claim_args *claim,
+                                 size_t *ret_count)
+{
+    int rows_count = PQntuples(answer);
+    struct claimed *rows = calloc((size_t)rows_count, sizeof(*rows));
     if (rows == NULL)
         return NULL;
-    size_t line = 0;
-    for (size_t i = 0; i < count; i++) {
-        int row = (int)i;
-        line = find_line(claim, pawli_pg_bytes((struct pawli_pg_cell){answer, row, AT_QUEUE}),
-                         line);
-        int64_t lane = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_LANE});
-        pawl_wall due = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_DUE_AT});
-        rows[i] = (struct claimed){
-            .row = row,
-            .line = line,
-            .priority = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_PRIORITY}),
-            .turn = turn_of(lane),
-            .pos = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_POS}),
-            .due_us = lane == LANE_TIMED ? due.us : 0,
-            .seq = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_SEQ}),
-        };
+    struct claimed at = {.head = HEAD_NONE};
+    size_t count = 0;
+    bool is_sorted = true;
+    for (int row = 0; row < rows_count; row++) {
+        at.row = row;
+        if (is_head(answer, row))
+            at.head = row;
+        if (is_head(answer, row) || at.head == HEAD_NONE)
+            at.line = find_line(
+                claim, pawli_pg_bytes((struct pawli_pg_cell){answer, row, AT_QUEUE}), at.line);
+        if (is_head(answer, row))
+            continue;
+        int64_t lane = pawli_pg_int(cell_of(answer, &at, AT_LANE));
+        at.priority = pawli_pg_int(cell_of(answer, &at, AT_PRIORITY));
+        at.turn = turn_of(lane);
+        at.pos = pawli_pg_int(cell_of(answer, &at, AT_POS));
+        at.due_us = lane == LANE_TIMED ? due_of(answer, &at).us : 0;
+        at.seq = pawli_pg_int(cell_of(answer, &at, AT_SEQ));
+        rows[count] = at;
+        is_sorted = is_sorted && (count == 0 || claim_order(&rows[count - 1], &at) <= 0);
+        count++;
     }
-    qsort(rows, count, sizeof(*rows), claim_order);
+    if (!is_sorted)
+        qsort(rows, count, sizeof(*rows), claim_order);
+    *ret_count = count;
     return rows;
 }
 
 /* ---- giving out */
 
-static void give(const PGresult *answer, int row, const char *worker, pawl_job *ret_job)
+/* What the jobs of a head share; of those without, what a job that says nothing would be. */
+static void begin(const PGresult *answer, int head, const char *worker, pawl_job *ret_usual)
 {
-    *ret_job = (pawl_job){
-        .state = PAWL_IN_FLIGHT,
-        .priority = (int)pawli_pg_int((struct pawli_pg_cell){answer, row, AT_PRIORITY}),
-        .retries = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_RETRIES}),
-        .lost_leases = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_LOST_LEASES}),
-        .attempts = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_ATTEMPTS}),
-        .lease_version = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_VERSION}),
-        .max_retries = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_MAX_RETRIES}),
-        .created_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_CREATED_AT}),
-        .due_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_DUE_AT}),
-        .start_by = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_START_BY}),
-        .reason = (pawl_reason)pawli_pg_int((struct pawli_pg_cell){answer, row, AT_REASON}),
-        .claimed_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_CLAIMED_AT}),
-        .expires_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_EXPIRES_AT}),
-        .run_until = pawli_pg_wall((struct pawli_pg_cell){answer, row, AT_RUN_UNTIL}),
-        .lease_ms = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_LEASE_MS}),
-        .timeout_ms = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_TIMEOUT_MS}),
-        .fence = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_FENCE}),
-    };
-    pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_ID}, ret_job->id.bytes);
-    pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_TOKEN}, ret_job->token.bytes);
-    pawli_pg_text((struct pawli_pg_cell){answer, row, AT_QUEUE}, ret_job->queue,
-                  sizeof(ret_job->queue));
-    pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, ret_job->ordering_key,
-                  sizeof(ret_job->ordering_key));
-    (void)pawli_text_copy(ret_job->worker, sizeof(ret_job->worker), worker); /* checked: it fits */
+    *ret_usual = (pawl_job){.state = PAWL_IN_FLIGHT};
+    (void)pawli_text_copy(ret_usual->worker, sizeof(ret_usual->worker), worker); /* it fits */
+    if (head == HEAD_NONE)
+        return;
+    ret_usual->claimed_at = pawli_pg_wall((struct pawli_pg_cell){answer, head, AT_CLAIMED_AT});
+    ret_usual->expires_at = pawli_pg_wall((struct pawli_pg_cell){answer, head, AT_EXPIRES_AT});
+    ret_usual->run_until = pawli_pg_wall((struct pawli_pg_cell){answer, head, AT_RUN_UNTIL});
+    ret_usual->lease_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_LEASE_MS});
+    ret_usual->timeout_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_TIMEOUT_MS});
+    ret_usual->max_retries = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_MAX_RETRIES});
+    pawli_pg_text((struct pawli_pg_cell){answer, head, AT_QUEUE}, ret_usual->queue,
+                  sizeof(ret_usual->queue));
 }
 
-static bool give_all(const PGresult *answer, const struct claimed *rows, const char *worker,
-                     pawl_job *ret_jobs)
+static void set_int(const PGresult *answer, int row, int column, int64_t *value)
 {
-    size_t count = (size_t)PQntuples(answer);
+    struct pawli_pg_cell cell = {answer, row, column};
+    if (!pawli_pg_is_null(cell))
+        *value = pawli_pg_int(cell);
+}
+
+static void set_wall(const PGresult *answer, int row, int column, pawl_wall *wall)
+{
+    struct pawli_pg_cell cell = {answer, row, column};
+    if (!pawli_pg_is_null(cell))
+        *wall = pawli_pg_wall(cell);
+}
+
+/* What a row says, over what is usual. */
+static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job)
+{
+    int row = at->row;
+    job->priority = (int)at->priority;
+    set_int(answer, row, AT_RETRIES, &job->retries);
+    set_int(answer, row, AT_LOST_LEASES, &job->lost_leases);
+    set_int(answer, row, AT_ATTEMPTS, &job->attempts);
+    set_int(answer, row, AT_VERSION, &job->lease_version);
+    set_int(answer, row, AT_MAX_RETRIES, &job->max_retries);
+    set_int(answer, row, AT_LEASE_MS, &job->lease_ms);
+    set_int(answer, row, AT_TIMEOUT_MS, &job->timeout_ms);
+    set_int(answer, row, AT_FENCE, &job->fence);
+    set_wall(answer, row, AT_CREATED_AT, &job->created_at);
+    set_wall(answer, row, AT_START_BY, &job->start_by);
+    set_wall(answer, row, AT_CLAIMED_AT, &job->claimed_at);
+    set_wall(answer, row, AT_EXPIRES_AT, &job->expires_at);
+    set_wall(answer, row, AT_RUN_UNTIL, &job->run_until);
+    job->due_at = due_of(answer, at);
+    job->reason = (pawl_reason)pawli_pg_int((struct pawli_pg_cell){answer, row, AT_REASON});
+    pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_ID}, job->id.bytes);
+    pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_TOKEN}, job->token.bytes);
+    if (at->head == HEAD_NONE)
+        pawli_pg_text((struct pawli_pg_cell){answer, row, AT_QUEUE}, job->queue,
+                      sizeof(job->queue));
+    pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
+                  sizeof(job->ordering_key));
+    return pawli_pg_payload((struct pawli_pg_cell){answer, row, AT_PAYLOAD}, job) &&
+           pawli_pg_headers((struct pawli_pg_cell){answer, row, AT_HEADERS}, job);
+}
+
+static bool give_all(const PGresult *answer, const struct claimed *rows, size_t count,
+                     const char *worker, pawl_job *ret_jobs)
+{
+    pawl_job usual;
     for (size_t i = 0; i < count; i++) {
-        struct pawli_pg_cell payload = {answer, rows[i].row, AT_PAYLOAD};
-        struct pawli_pg_cell headers = {answer, rows[i].row, AT_HEADERS};
-        give(answer, rows[i].row, worker, &ret_jobs[i]);
-        if (!pawli_pg_payload(payload, &ret_jobs[i]) || !pawli_pg_headers(headers, &ret_jobs[i])) {
+        if (i == 0 || rows[i].head != rows[i - 1].head)
+            begin(answer, rows[i].head, worker, &usual);
+        ret_jobs[i] = usual;
+        if (!give(answer, &rows[i], &ret_jobs[i])) {
             pawli_pg_clear_jobs(ret_jobs, i + 1);
             return false;
         }
@@ -236,19 +328,21 @@ pawl_code pawli_pg_claim(pawl_store *store, const pawl_claim_args *args, pawl_jo
     struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store)};
     put_claim(&call, args, jobs_max);
     pawl_code rc = pawli_pg_call_run(&call, CLAIM_SHAPE, err);
-    size_t count = rc == PAWL_OK ? (size_t)PQntuples(call.answers[0]) : 0;
-    if (rc == PAWL_OK && count > jobs_max)
-        rc = pawli_pg_call_spoilt(&call, err);
-    if (rc == PAWL_OK && count > 0) {
-        struct claimed *rows = sort_rows(call.answers[0], args);
+    size_t count = 0;
+    if (rc == PAWL_OK && PQntuples(call.answers[0]) > 0) {
+        struct claimed *rows = sort_rows(call.answers[0], args, &count);
         /* The leases are granted: their worker must ask for them. */
-        if (rows == NULL || !give_all(call.answers[0], rows, args->worker, ret_jobs))
+        if (count > jobs_max)
+            rc = pawli_pg_call_spoilt(&call, err);
+        else if (rows == NULL || !give_all(call.answers[0], rows, count, args->worker, ret_jobs))
             rc = pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
         free(rows);
     }
-    pawli_pg_call_clear(&call);
-    if (rc == PAWL_OK)
+    if (rc == PAWL_OK) {
+        call.handle->claimed_last = count;
         *ret_count = count;
+    }
+    pawli_pg_call_clear(&call);
     return rc;
 }
 

@@ -14,6 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Columns of an answer to a settle, after its ordinal and its verdict. */
+enum {
+    SETTLED_STATE = 2,
+    SETTLED_DUE_AT,
+    SETTLED_NUMBER
+};
+
 /* ---- what the three have in common */
 
 /* Where the leases of the rows lie: each verb has rows of its own. */
@@ -67,11 +74,26 @@ struct verb {
     void (*put)(struct pawli_pg_call *call, struct pawli_pg_args *args, const struct part *part,
                 void *user);
     void (*read)(const PGresult *answer, int row, pawl_code code, size_t to, void *user);
+    void (*read_all)(const struct part *part, void *user); /* one row stands for all; or NULL */
     void *user;
 };
 
+/* Whether the answer is one row, without an ordinal, that speaks for all that were asked about. */
+static bool is_for_all(const PGresult *answer, const struct part *part, const struct verb *verb)
+{
+    pawl_code code;
+    return verb->read_all != NULL && PQntuples(answer) == 1 &&
+           pawli_pg_int((struct pawli_pg_cell){answer, 0, 0}) == 0 &&
+           pawli_pg_verdict((struct pawli_pg_cell){answer, 0, 1}, &code) && code == PAWL_OK &&
+           pawli_pg_int((struct pawli_pg_cell){answer, 0, SETTLED_NUMBER}) == (int64_t)part->count;
+}
+
 static bool read_part(const PGresult *answer, const struct part *part, const struct verb *verb)
 {
+    if (is_for_all(answer, part, verb)) {
+        verb->read_all(part, verb->user);
+        return true;
+    }
     if ((size_t)PQntuples(answer) != part->count)
         return false;
     for (int row = 0; row < (int)part->count; row++) {
@@ -247,6 +269,10 @@ static void put_endings(struct pawli_pg_args *args, const pawl_settle_row *rows,
 {
     pawli_pg_array_begin(args, PAWLI_PG_INT2, part->count);
     for (size_t i = 0; i < part->count; i++)
+        pawli_pg_item_int2(args, (int64_t)rows[part->picks[i]].action);
+    pawli_pg_array_end(args);
+    pawli_pg_array_begin(args, PAWLI_PG_INT2, part->count);
+    for (size_t i = 0; i < part->count; i++)
         pawli_pg_item_int2(args, (int64_t)rows[part->picks[i]].reason);
     pawli_pg_array_end(args);
     pawli_pg_array_begin(args, PAWLI_PG_INT8, part->count);
@@ -271,11 +297,8 @@ static void put_settling(struct pawli_pg_call *call, struct pawli_pg_args *args,
 {
     const struct settling *settling = user;
     const pawl_settle_row *rows = settling->rows;
-    pawli_pg_array_begin(args, PAWLI_PG_INT2, part->count);
-    for (size_t i = 0; i < part->count; i++)
-        pawli_pg_item_int2(args, (int64_t)rows[part->picks[i]].action);
-    pawli_pg_array_end(args);
     if (settling->are_plain) {
+        pawli_pg_arg_array_null(args, PAWLI_PG_INT2);
         pawli_pg_arg_array_null(args, PAWLI_PG_INT2);
         pawli_pg_arg_array_null(args, PAWLI_PG_INT8);
         pawli_pg_arg_array_null(args, PAWLI_PG_TEXT);
@@ -285,6 +308,16 @@ static void put_settling(struct pawli_pg_call *call, struct pawli_pg_args *args,
     }
     pawli_pg_arg_seed(call, args);
     put_sends(args, rows, part);
+    pawli_pg_arg_bool(args, true);
+}
+
+/* All have succeeded, at their first attempt. */
+static void read_success(const struct part *part, void *user)
+{
+    struct settling *settling = user;
+    for (size_t i = 0; i < part->count; i++)
+        settling->results[part->picks[i]] = (pawl_settled){
+            .code = PAWL_OK, .state = PAWL_SUCCEEDED, .attempt_no = 1};
 }
 
 static void read_settling(const PGresult *answer, int row, pawl_code code, size_t to, void *user)
@@ -293,9 +326,10 @@ static void read_settling(const PGresult *answer, int row, pawl_code code, size_
     pawl_settled *result = &settling->results[to];
     *result = (pawl_settled){.code = code};
     if (code == PAWL_OK) {
-        result->state = (pawl_state)pawli_pg_int((struct pawli_pg_cell){answer, row, 2});
-        result->due_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, 3});
-        result->attempt_no = pawli_pg_int((struct pawli_pg_cell){answer, row, 4});
+        result->state = (pawl_state)pawli_pg_int(
+            (struct pawli_pg_cell){answer, row, SETTLED_STATE});
+        result->due_at = pawli_pg_wall((struct pawli_pg_cell){answer, row, SETTLED_DUE_AT});
+        result->attempt_no = pawli_pg_int((struct pawli_pg_cell){answer, row, SETTLED_NUMBER});
     }
 }
 
@@ -306,10 +340,11 @@ pawl_code pawli_pg_settle(pawl_store *store, const char *worker, const pawl_sett
     struct held held = {&rows[0].lease, sizeof(rows[0]), rows_count, worker, settling.are_plain};
     struct verb verb = {
         .sql = "select ordinal, verdict, state, due_at, attempt_no from pawl.settle_batch($1, $2, "
-               "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+               "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         .shape = "isiti",
         .put = put_settling,
         .read = read_settling,
+        .read_all = read_success,
         .user = &settling,
     };
     return run(store, &held, &verb, err);

@@ -1,9 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Locked jobs of a claim: the bytes of their payloads, their rows in order, the tokens for them. One value, since arrays in variables
+-- of their own would be copied whenever they are looked at.
+create type pawl.given as (bytes int8, rows tid[], tokens uuid[]);
+
 -- Claims due jobs, each under a fresh lease, in one atomic step; what another claim has locked is skipped. Queues in the order
 -- asked, of each queue the shards in the order given; a line whose gate another claim has is left out, but for the first one
 -- that has a gate. Costs what it returns: the walk of a lane begins at its mark, beyond everything that has been taken before.
 -- Rows come in no order; their order within queue and shard is (priority, lane = 0, lane,
 -- pos, next_attempt_at where lane = 3, seq): lane 3 is told of those that had waited for their time.
+--
+-- Terse, a job's row has NULL where it is as that row says: its queue, shard, instants, lengths and tries, priority, lane, retries,
+-- lost leases, attempts and reason; and where it was due when it was created. Most of the price of a row is that of its columns.
 create function pawl.claim_lines(
     p_shards int4[],
     p_worker text,
@@ -12,7 +19,9 @@ create function pawl.claim_lines(
     p_leases_ms int8[],  -- NULL: the queue's
     p_jobs_max int4,     -- in all
     p_bytes_max int8,
-    p_seed bytea         -- random and secret, used for this call only
+    p_seed bytea,        -- random and secret, used for this call only
+    p_tokens uuid[] default null,    -- likewise: of the first jobs; those of others come from the seed
+    p_is_terse boolean default false -- what most jobs of a line share is told once, by a row before theirs that has no id
 ) returns table (
     id uuid, lease_token uuid, lease_version int4, claimed_at timestamptz, lease_expires_at timestamptz,
     run_until timestamptz, lease_ms int8, queue text, priority int2, lane int2, pos int8, retries int2, lost_leases int2,
@@ -38,6 +47,22 @@ declare
     v_timed uuid[];
     v_marks pawl.mark[];
     v_mark pawl.mark;
+    v_given pawl.given;
+    v_tokens_used int4 := 0;
+    v_expires_at timestamptz;
+    v_run_until timestamptz;
+    v_unstarted_until timestamptz;
+    -- What rows say, but for terse ones; and what terse ones leave out.
+    v_said_at timestamptz;
+    v_said_expires_at timestamptz;
+    v_said_until timestamptz;
+    v_said_lease_ms int8;
+    v_said_run_ms int8;
+    v_said_retries int4;
+    v_said_queue text;
+    v_said_shard int4;
+    c_none constant int2 := case when p_is_terse then 0 end;
+    c_usual constant int2 := case when p_is_terse then 5 end;
     v_bytes int8;
     v_is_full boolean := false; -- the next payload would not fit
     v_unfit uuid[];
@@ -81,7 +106,7 @@ begin
             continue when not found or v_queue.is_paused;
         end if;
         v_lease_ms := coalesce(p_leases_ms[i], v_queue.lease_ms);
-        v_run_ms := coalesce(v_queue.execution_timeout_ms, 3 * v_lease_ms);
+        v_run_ms := pawl.run_ms(v_queue.execution_timeout_ms, 3 * v_lease_ms);
         v_of_queue := p_maxes[i];
         foreach v_shard in array p_shards loop
             exit when v_left <= 0 or v_of_queue <= 0 or v_is_full;
@@ -137,7 +162,10 @@ begin
                 end if;
                 -- The first job of a claim is given out however large it is.
                 if v_is_plain and v_rows is not null and p_jobs_max > 1 then
-                    select sum(octet_length(j.payload)) into v_bytes from pawl.job j where j.shard = v_shard and j.ctid = any (v_rows);
+                    -- Rows are read in the order of their places.
+                    select sum(octet_length(j.payload)), array_agg(j.ctid), p_tokens into v_given
+                    from pawl.job j where j.shard = v_shard and j.ctid = any (v_rows);
+                    v_bytes := v_given.bytes;
                     v_is_full := v_bytes > v_bytes_left;
                     if v_is_full then
                         v_rows := v_rows[1 : cardinality(pawl.pick_bytes(
@@ -160,44 +188,84 @@ begin
 
                 v_now := clock_timestamp(); -- the rows are locked
                 if v_is_plain and v_rows <> '{}' or not v_is_plain and v_picked <> '{}' then
+                    v_expires_at := v_now + pawl.ms(v_lease_ms);
+                    v_run_until := v_now + pawl.ms(v_run_ms);
+                    v_unstarted_until := v_now + pawl.ms(v_run_ms + 2 * v_lease_ms);
+                    if p_is_terse then
+                        id := null;
+                        claimed_at := v_now;
+                        lease_expires_at := v_expires_at;
+                        run_until := v_run_until;
+                        lease_ms := v_lease_ms;
+                        timeout_ms := v_run_ms;
+                        max_retries := v_queue.max_retries;
+                        queue := v_queue.name;
+                        shard := v_shard;
+                        priority := c_usual;
+                        return next;
+                    else
+                        v_said_at := v_now;
+                        v_said_expires_at := v_expires_at;
+                        v_said_until := v_run_until;
+                        v_said_lease_ms := v_lease_ms;
+                        v_said_run_ms := v_run_ms;
+                        v_said_retries := v_queue.max_retries;
+                        v_said_queue := v_queue.name;
+                        v_said_shard := v_shard;
+                    end if;
                     if v_is_plain then
                         -- The same as below, for most claims: what they do not need is not even written down, for it would be
                         -- a tenth of the price of a claim of ten jobs.
                         return query
                             update pawl.job j
-                            set state = 1, lease_version = j.lease_version + 1, lease_token = pawl.token(p_seed, j.id),
-                                claimed_by = p_worker, claimed_at = v_now, lease_expires_at = v_now + pawl.ms(v_lease_ms),
-                                lease_ms = v_lease_ms, run_ms = pawl.run_ms(j.timeout_ms, v_run_ms),
-                                run_until = v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms)),
-                                unstarted_until = v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms) + 2 * v_lease_ms)
+                            set state = 1, lease_version = j.lease_version + 1,
+                                lease_token = coalesce(v_given.tokens[v_tokens_used + width_bucket(j.ctid, v_given.rows)],
+                                                       pawl.token(p_seed, j.id)),
+                                claimed_by = p_worker, claimed_at = v_now, lease_expires_at = v_expires_at, lease_ms = v_lease_ms,
+                                run_ms = case when j.timeout_ms is null then v_run_ms else pawl.run_ms(j.timeout_ms, v_run_ms) end,
+                                run_until = case when j.timeout_ms is null then v_run_until
+                                                 else v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms)) end,
+                                unstarted_until = case when j.timeout_ms is null then v_unstarted_until
+                                    else v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms) + 2 * v_lease_ms) end
                             where j.shard = v_shard and j.ctid = any (v_rows) and (j.state = 0) is true and j.ordering_key is null
-                            returning j.id, j.lease_token, j.lease_version, j.claimed_at, j.lease_expires_at, j.run_until,
-                                j.lease_ms, v_queue.name, j.priority, j.lane, j.pos, j.retries, j.lost_leases, j.attempts,
-                                coalesce(j.max_retries, v_queue.max_retries)::int4, j.created_at, j.next_attempt_at, j.start_by,
-                                j.reason, j.payload, j.run_ms, j.seq, j.shard, null::text, null::int8, j.headers;
+                            returning j.id, j.lease_token, j.lease_version, v_said_at, v_said_expires_at,
+                                case when j.timeout_ms is null then v_said_until else j.run_until end, v_said_lease_ms,
+                                v_said_queue, nullif(j.priority, c_usual), nullif(j.lane, c_none), j.pos,
+                                nullif(j.retries, c_none), nullif(j.lost_leases, c_none), nullif(j.attempts, c_none),
+                                coalesce(j.max_retries, v_said_retries)::int4, j.created_at,
+                                case when p_is_terse then nullif(j.next_attempt_at, j.created_at) else j.next_attempt_at end,
+                                j.start_by, nullif(j.reason, c_none), j.payload,
+                                case when j.timeout_ms is null then v_said_run_ms else j.run_ms end, j.seq, v_said_shard,
+                                null::text, null::int8, j.headers;
+                        v_tokens_used := v_tokens_used + coalesce(cardinality(v_given.rows), 0);
                     else
                         return query
                             update pawl.job j
                             set state = 1, lease_version = j.lease_version + 1, lease_token = pawl.token(p_seed, j.id),
-                                claimed_by = p_worker, claimed_at = v_now, lease_expires_at = v_now + pawl.ms(v_lease_ms),
-                                lease_ms = v_lease_ms, run_ms = pawl.run_ms(j.timeout_ms, v_run_ms),
-                                run_until = v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms)),
-                                unstarted_until = v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms) + 2 * v_lease_ms),
+                                claimed_by = p_worker, claimed_at = v_now, lease_expires_at = v_expires_at, lease_ms = v_lease_ms,
+                                run_ms = case when j.timeout_ms is null then v_run_ms else pawl.run_ms(j.timeout_ms, v_run_ms) end,
+                                run_until = case when j.timeout_ms is null then v_run_until
+                                                 else v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms)) end,
+                                unstarted_until = case when j.timeout_ms is null then v_unstarted_until
+                                    else v_now + pawl.ms(pawl.run_ms(j.timeout_ms, v_run_ms) + 2 * v_lease_ms) end,
                                 lane = case when j.lane = 3 then 1 else j.lane end,
                                 pos = case when j.lane = 3 then v_here else j.pos end,
                                 fence = case when j.ordering_key is not null then v_fence
                                              when v_queue.max_in_flight is not null then 0 end
                             where j.shard = v_shard and j.id = any (v_picked) and (j.state = 0) is true
                               and (v_queue.has_keys or j.ordering_key is null)
-                            returning j.id, j.lease_token, j.lease_version, j.claimed_at, j.lease_expires_at, j.run_until, j.lease_ms,
-                                v_queue.name, j.priority,
+                            returning j.id, j.lease_token, j.lease_version, v_said_at, v_said_expires_at,
+                                case when j.timeout_ms is null then v_said_until else j.run_until end, v_said_lease_ms,
+                                v_said_queue, nullif(j.priority, c_usual),
                                 -- What this transaction has put into lane 1 stands at the same position.
                                 case when j.pos = v_here and (j.id in (select t from unnest(v_timed) t)) is true then 3::int2
-                                     else j.lane end,
-                                j.pos, j.retries, j.lost_leases, j.attempts,
-                                coalesce(j.max_retries, v_queue.max_retries)::int4, j.created_at, j.next_attempt_at, j.start_by,
-                                j.reason, j.payload, j.run_ms, j.seq, j.shard, j.ordering_key, j.fence,
-                                j.headers;
+                                     else nullif(j.lane, c_none) end,
+                                j.pos, nullif(j.retries, c_none), nullif(j.lost_leases, c_none), nullif(j.attempts, c_none),
+                                coalesce(j.max_retries, v_said_retries)::int4, j.created_at,
+                                case when p_is_terse then nullif(j.next_attempt_at, j.created_at) else j.next_attempt_at end,
+                                j.start_by, nullif(j.reason, c_none), j.payload,
+                                case when j.timeout_ms is null then v_said_run_ms else j.run_ms end, j.seq, v_said_shard,
+                                j.ordering_key, j.fence, j.headers;
                     end if;
                     get diagnostics v_count = row_count;
                     if v_count <> (case when v_is_plain then cardinality(v_rows) else cardinality(v_picked) end) then
