@@ -24,28 +24,31 @@
 #define COLUMN_SEQ  3
 #define SQL_MAX     256
 #define PGMQ_AROUND 12 /* bytes of a message around its data */
-#define CLAIM_ARGS  6
-#define CLAIM_SETS                                                                            \
-    "set state = 1, lease_version = j.lease_version + 1, lease_token = $3, claimed_by = $4, " \
-    "claimed_at = now(), lease_expires_at = now() + interval '30 s', lease_ms = 30000, "      \
-    "run_ms = 90000, run_until = now() + interval '90 s', "                                   \
+#define CLAIM_ARGS  5
+#define CLAIM_SETS                                                                          \
+    "set state = 1, lease_version = j.lease_version + 1, lease_token = gen_random_uuid(), " \
+    "claimed_by = $3, claimed_at = now(), lease_expires_at = now() + interval '30 s', "     \
+    "lease_ms = 30000, run_ms = 90000, run_until = now() + interval '90 s', "               \
     "unstarted_until = now() + interval '150 s' "
 #define CLAIM                                                                              \
     "update pawl.job j " CLAIM_SETS "where j.id = any (array(select d.id from pawl.job d " \
     "where d.line_id = $1 and d.priority = 5 and d.lane = 0 and d.state = 0 "              \
-    "and (d.pos, d.seq) >= ($5, $6) "                                                      \
+    "and (d.pos, d.seq) >= ($4, $5) "                                                      \
     "order by d.pos, d.seq limit $2 for update skip locked)) "                             \
-    "returning j.id, j.payload, j.pos, j.seq, j.lease_version, j.attempts"
+    "returning j.id, j.payload, j.pos, j.seq, j.lease_version, j.attempts, j.lease_token"
+/* One of a batch stands for all. */
 #define SETTLE                                                                                \
     "with gone as (delete from pawl.job j where j.id = any ($1) returning j.line_id, j.id, "  \
     "j.attempts, j.lease_version, j.claimed_at, j.created_at, octet_length(j.payload) size, " \
-    "j.priority, j.retries, j.lost_leases, j.max_retries) "                                   \
+    "j.priority, j.retries, j.lost_leases, j.max_retries, j.lease_token) "                    \
     "insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, "  \
     "reason, ended_by, token_digest, started_at, finished_at, created_at, payload_len, "      \
-    "priority, retries, lost_leases, max_retries, worker) "                                   \
-    "select 0, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, 1, g.claimed_at, "  \
-    "now(), g.created_at, g.size, g.priority, g.retries, g.lost_leases, g.max_retries, $2 "   \
-    "from gone g"
+    "priority, retries, lost_leases, max_retries, worker, batch, others) "                    \
+    "select 0, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, "                   \
+    "uuid_hash(g.lease_token), g.claimed_at, now(), g.created_at, g.size, g.priority, "       \
+    "g.retries, g.lost_leases, g.max_retries, $2, "                                           \
+    "case when g.id = ($1::uuid[])[1] then cardinality($1::uuid[]) end, "                     \
+    "case when g.id = ($1::uuid[])[1] then nullif(($1::uuid[])[2:], '{}') end from gone g"
 
 /* pgmq's own functions, to be measured in the same way. */
 #define PGMQ_READ   "select msg_id, message from pgmq.read('" QUEUE "', 30, $1)"
@@ -126,17 +129,14 @@ static void remember(struct claimer *claimer, const PGresult *rows)
 
 static PGresult *claim_bare(const struct turn *turn, const struct claimer *claimer)
 {
-    const pawl_random *random = pawl_random_system();
-    char line[4], most[8], token[ID_LEN], pos[8], seq[8];
+    char line[4], most[8], pos[8], seq[8];
     bare_put_int4(line, (int32_t)claimer->line);
     bare_put_int8(most, turn->batch);
-    bare_put_int8(token, (int64_t)random->next(random->user));
-    bare_put_int8(token + 8, (int64_t)random->next(random->user));
     bare_put_int8(pos, claimer->pos);
     bare_put_int8(seq, claimer->seq);
     const struct bare_arg args[CLAIM_ARGS] = {
-        {line, sizeof(line)},          {most, sizeof(most)}, {token, sizeof(token)},
-        {WORKER, (int)strlen(WORKER)}, {pos, sizeof(pos)},   {seq, sizeof(seq)},
+        {line, sizeof(line)}, {most, sizeof(most)}, {WORKER, (int)strlen(WORKER)},
+        {pos, sizeof(pos)},   {seq, sizeof(seq)},
     };
     return bare_call(claimer->conn, "claim", args, CLAIM_ARGS);
 }
