@@ -90,6 +90,17 @@ select matches(pg_temp.settle(pg_temp.of('{usual 2,tried}')), '^1 OK 2 [12], 2 O
 select is(pg_temp.settle(pg_temp.of('{released}')), '1 OK 2 1', 'and where it is one only');
 update pawl.job j set lease_version = lease_version + 1 where j.id = (pg_temp.of('{usual 3}'))[2];
 select is(pg_temp.settle(pg_temp.of('{usual 3}')), '1 OK 2 1, 2 STALE - -, 3 OK 2 1', 'and where one is stale');
+-- Leases that are mixed up, and not in order either: nobody's.
+select is((select string_agg(s.verdict, ', ') from (select array_agg(w.id order by w.id desc) i, array_agg(w.lease_token order by w.id) t from whole w
+                                                    where w.queue = 'plain' and w.payload in ('usual 4', 'usual 5')) l,
+           pawl.settle_batch(0, 'w', l.i, l.t, '{1,1}', null, null, null, null, null, '\x01', null, true) s), 'STALE, STALE', 'each job with its own token');
+-- Of those that succeed together one stands for all of its line.
+select is(pg_temp.settle(array(select w.id from whole w where w.queue in ('plain', 'other') and w.payload in ('usual 4', 'usual 5', 'long') order by w.id)), '0 OK 2 6', 'six in two lines');
+select results_eq($$select q.name, a.batch, cardinality(a.others), (select count(*) from unnest(a.job_id || a.others) i join whole w on w.id = i and w.queue = q.name
+                                                                    and w.payload in ('usual 4', 'usual 5', 'long'))
+                    from pawl.attempt a join pawl.queue q on q.queue_id = a.line_id / 4096 join whole w on w.id = a.job_id
+                    where a.batch is not null and w.payload in ('usual 4', 'usual 5', 'long') order by 1$$,
+                  $$values ('other', 3, 2, 3::int8), ('plain', 3, 2, 3::int8)$$, 'of each line one names the others');
 select throws_ok($$select * from pawl.settle_batch(0, 'w', pg_temp.of('{usual 4}'), pg_temp.of('{usual 4}'), '{1,1,1}', null, null, null, null, null, '\x01')$$,
                  'P7001', null, 'but whoever wants the full answer says what is to be done');
 select * from finish();

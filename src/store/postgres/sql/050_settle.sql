@@ -15,7 +15,7 @@ create function pawl.settle_batch(
     p_error_texts text[],
     p_seed bytea,
     p_wire_sends int4[] default null, -- how often each request left the machine; NULL: nobody says
-    p_is_terse boolean default false  -- no actions: all succeed. Where all have, at the first attempt, one row says so: its
+    p_is_terse boolean default false  -- ids in their order; no actions: all succeed. Where all have, at the first attempt, one row says so: its
                                       -- ordinal is 0, and its attempt_no how many they are
 ) returns table (ordinal int4, verdict text, state int2, due_at timestamptz, attempt_no int4)
 language plpgsql security definer
@@ -54,7 +54,7 @@ begin
     -- Most batches are all successes, each of a job of its own: one statement for all of them.
     elsif v_is_plain and (p_wire_sends is null or (v_sends = all (p_wire_sends)) is true) then
         select s.ids, s.numbers into v_done, v_numbers
-        from pawl.succeed_batch(p_shard, p_worker, p_ids, p_tokens, p_versions, v_sends) s;
+        from pawl.succeed_batch(p_shard, p_worker, p_ids, p_tokens, p_versions, p_is_terse, v_sends) s;
     elsif (select count(distinct i) from unnest(p_ids) i) = cardinality(p_ids) then
         -- In a mixed batch the successes go first, unless a job is named twice: then the order of its rows decides.
         select s.ids, s.numbers into v_done, v_numbers
@@ -62,7 +62,7 @@ begin
               from unnest(p_ids, p_tokens, p_versions, p_actions, p_error_codes, p_error_texts, p_wire_sends)
                    u(i, t, v, a, c, x, w)
               where u.a = 0 and u.c is null and u.x is null and u.w is not distinct from v_sends) q,
-             pawl.succeed_batch(p_shard, p_worker, q.i, q.t, q.v, v_sends) s
+             pawl.succeed_batch(p_shard, p_worker, q.i, q.t, q.v, false, v_sends) s
         where q.i is not null;
     end if;
     if v_done = p_ids then
@@ -123,30 +123,41 @@ begin
         order by u.o;
 end $$;
 
+-- Leases in the order of their jobs. One value, since arrays in variables of their own would be copied whenever they are looked at.
+create type pawl.held as (ids uuid[], tokens uuid[], versions int4[]);
+
 -- Succeeds jobs under their leases, all in one statement; gives those that were. None of them where the number of a ledger row is
 -- taken, because somebody has changed `attempts` by hand: settle_one() puts that right. The block costs each call what a
 -- look at the ledger would cost each job.
 create function pawl.succeed_batch(p_shard int4, p_worker text, p_ids uuid[], p_tokens uuid[], p_versions int4[],
+                                   p_is_sorted boolean, -- by the ids
                                    p_wire_sends int4, out ids uuid[], out numbers int4[])
 language plpgsql as $$
 declare
     v_now timestamptz := clock_timestamp();
+    v_held pawl.held;
     v_is_late boolean;
     v_has_fences boolean;
 begin
+    if p_is_sorted then
+        select p_ids, p_tokens, p_versions into v_held;
+    else
+        select array_agg(u.i order by u.i), array_agg(u.t order by u.i), array_agg(u.v order by u.i) into v_held
+        from unnest(p_ids, p_tokens, p_versions) u(i, t, v) where u.i is not null;
+    end if;
     begin
         with gone as (
             delete from pawl.job j
             where j.shard = p_shard and j.id = any (p_ids) and j.state = 1 and j.claimed_by = p_worker
               and j.lease_expires_at > v_now and j.attempts between 0 and 1000000000
-              and ((j.id, j.lease_token, j.lease_version) in
-                   (select u.i, u.t, u.v from unnest(p_ids, p_tokens, p_versions) u(i, t, v))) is true
+              and j.id = v_held.ids[width_bucket(j.id, v_held.ids)]
+              and j.lease_token = v_held.tokens[width_bucket(j.id, v_held.ids)]
+              and j.lease_version = v_held.versions[width_bucket(j.id, v_held.ids)]
             -- First what is read more than once: a row is taken apart from its beginning.
             returning j.lease_expires_at, j.fence, j.id, j.attempts, j.line_id, j.lease_version, j.lease_token, j.claimed_at,
                       j.created_at, octet_length(j.payload) payload_len, j.priority, j.retries, j.lost_leases, j.max_retries,
                       j.ordering_key),
-        -- Each with the one that stands for the others. A full join, since that is never done by nested loops, which would copy the
-        -- list for each job, and be slow for jobs of many lines: every list finds its job.
+        -- Each with the one that stands for the others.
         lines as materialized (select (array_agg(g.id))[1] first_id, array_agg(g.id) ids from gone g group by g.line_id),
         written as (
             insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by,
@@ -154,9 +165,12 @@ begin
                                       lost_leases, max_retries, wire_sends, worker, ordering_key, batch, others)
             select p_shard, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, pawl.token_digest(g.lease_token),
                    g.claimed_at, v_now, g.created_at, g.payload_len, g.priority, g.retries, g.lost_leases, g.max_retries,
-                   p_wire_sends, p_worker, g.ordering_key, cardinality(l.ids),
-                   case when cardinality(l.ids) > 1 then l.ids[2 :] end
-            from gone g full join lines l on l.first_id = g.id)
+                   p_wire_sends, p_worker, g.ordering_key,
+                   case when g.id = any (array(select l.first_id from lines l))
+                       then (select cardinality(l.ids) from lines l where l.first_id = g.id) end,
+                   case when g.id = any (array(select l.first_id from lines l))
+                       then (select nullif(l.ids[2 :], '{}') from lines l where l.first_id = g.id) end
+            from gone g)
         -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
         -- when they have been collected.
         select array_agg(g.id), array_agg(g.attempts + 1), min(g.lease_expires_at) <= clock_timestamp(), max(g.fence) is not null
