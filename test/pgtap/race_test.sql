@@ -175,6 +175,23 @@ select results_eq('select b_answer()', $$values ('other')$$, 'a claim passes by 
 select b_answer();
 select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'h')$$, $$values ('next'::bytea)$$, 'and the next one finds who is first now');
 
+-- somebody leaves a key vacant while a claim is about to give it to a job: the claim takes the others
+select pawl.enqueue('v', 'free', p_ordering_key => 'f');
+select pawl.enqueue('v', 'left', p_ordering_key => 'l');
+select pawl.enqueue('v', 'plain');
+select dblink_connect('c', format('dbname=%s host=%s port=5432 user=%s', current_database(), current_setting('unix_socket_directories'), current_user));
+select dblink_exec('c', 'begin');
+select * from dblink('c', $$insert into pawl.hold (shard, line_id, ordering_key) select 0, queue_id * 4096, 'l' from pawl.queue where name = 'v' returning ordering_key$$) t(x text);
+select dblink_send_query('b', $$select convert_from(payload, 'UTF8') from pawl.claim_outbox_batch(9, 'w1', 30, 'v')$$);
+select until_b_waits();
+select dblink_exec('c', 'commit');
+select dblink_disconnect('c');
+select results_eq('select b_answer()', $$values ('free'), ('plain')$$, 'a claim passes by a key that was left vacant meanwhile');
+select b_answer();
+select results_eq($$select h.ordering_key, h.job_id is null from pawl.hold h join pawl.queue q on q.queue_id = h.line_id / 4096 where q.name = 'v' order by 1$$,
+                  $$values ('f'::text collate "C", false), ('l', true)$$, 'of which it makes no other hold');
+select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'v')$$, $$values ('left'::bytea)$$, 'and the next one takes its job');
+
 -- a transaction that claims, and puts in afterwards: its jobs stand where the mark that it has set could have passed over them
 select pawl_test.put('o');
 select pawl_test.done(pawl_test.take(p_queue => 'o'));

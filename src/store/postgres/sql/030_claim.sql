@@ -42,7 +42,7 @@ declare
     v_asked int4; -- NULL, but between two looks at a line with keys
     v_line int4;
     v_rows tid[];     -- of the jobs that were picked
-    v_picked uuid[];  -- these jobs, where it is not enough to know their rows
+    v_picked uuid[];  -- these jobs, where their rows do not suffice
     v_is_plain boolean;
     v_timed uuid[];
     v_marks pawl.mark[];
@@ -63,9 +63,7 @@ declare
     v_said_shard int4;
     c_none constant int2 := case when p_is_terse then 0 end;
     c_usual constant int2 := case when p_is_terse then 5 end;
-    v_bytes int8;
     v_is_full boolean := false; -- the next payload would not fit
-    v_unfit uuid[];
     v_left int4 := p_jobs_max;
     v_bytes_left int8 := p_bytes_max;
     v_lease_ms int8;
@@ -144,50 +142,41 @@ begin
                     if v_is_plain and v_queue.has_keys then
                         v_is_plain := v_asked is null and v_rows is not null and pawl.are_unkeyed(v_shard, v_rows);
                     end if;
-                    if not v_is_plain then
-                        v_picked := case when v_rows is not null then pawl.ids_of(v_shard, v_rows) end;
-                    end if;
                 else
-                    select k.picked, k.timed into v_picked, v_timed
+                    select k.picked, k.timed into v_rows, v_timed
                     from pawl.pick_past(v_shard, v_line, v_queue.levels, v_asked, v_stuck) k;
                 end if;
                 if v_queue.has_keys and not v_is_plain then
-                    v_met := cardinality(v_picked);
+                    v_met := cardinality(v_rows);
                     v_parked := 0;
                     v_stuck_here := null;
-                    if v_picked is not null then
-                        select k.picked, k.fence, k.bytes, k.parked, k.stuck into v_picked, v_fence, v_bytes, v_parked, v_stuck_here
-                        from pawl.pick_keyed(v_shard, v_line, v_picked, v_room) k;
+                    if v_rows is not null then
+                        select k.picked, k.fence, k.parked, k.stuck into v_rows, v_fence, v_parked, v_stuck_here
+                        from pawl.pick_keyed(v_shard, v_line, v_rows, v_room) k;
                     end if;
                 end if;
                 -- The first job of a claim is given out however large it is.
-                if v_is_plain and v_rows is not null and p_jobs_max > 1 then
+                if v_rows is not null and p_jobs_max > 1 then
                     -- Rows are read in the order of their places.
                     select sum(octet_length(j.payload)), array_agg(j.ctid), p_tokens into v_given
                     from pawl.job j where j.shard = v_shard and j.ctid = any (v_rows);
-                    v_bytes := v_given.bytes;
-                    v_is_full := v_bytes > v_bytes_left;
+                    v_is_full := (v_given.bytes > v_bytes_left) is true;
                     if v_is_full then
-                        v_rows := v_rows[1 : cardinality(pawl.pick_bytes(
-                            v_shard, pawl.ids_of(v_shard, v_rows), v_bytes_left, v_left < p_jobs_max))];
-                    end if;
-                elsif not v_is_plain and (cardinality(v_picked) > 1 or (v_picked is not null and v_left < p_jobs_max)) then
-                    if v_bytes is null then
-                        select sum(octet_length(j.payload)) into v_bytes from pawl.job j where j.shard = v_shard and j.id = any (v_picked);
-                    end if;
-                    v_is_full := v_bytes > v_bytes_left;
-                    if v_is_full then
-                        v_unfit := v_picked;
-                        v_picked := pawl.pick_bytes(v_shard, v_picked, v_bytes_left, v_left < p_jobs_max);
-                        if v_queue.has_keys then
+                        v_picked := pawl.ids_of(v_shard, v_rows);
+                        v_count := cardinality(pawl.pick_bytes(v_shard, v_picked, v_bytes_left, v_left < p_jobs_max));
+                        if v_queue.has_keys and not v_is_plain then
                             -- They hold their keys and do not start here: see K2.
-                            perform pawl.lead(v_shard, v_unfit[cardinality(v_picked) + 1 :]);
+                            perform pawl.lead(v_shard, v_picked[v_count + 1 :]);
                         end if;
+                        v_rows := v_rows[1 : v_count];
                     end if;
                 end if;
 
                 v_now := clock_timestamp(); -- the rows are locked
-                if v_is_plain and v_rows <> '{}' or not v_is_plain and v_picked <> '{}' then
+                if v_rows <> '{}' then
+                    if v_queue.max_in_flight is not null then
+                        v_picked := pawl.ids_of(v_shard, v_rows); -- their rows move
+                    end if;
                     v_expires_at := v_now + pawl.ms(v_lease_ms);
                     v_run_until := v_now + pawl.ms(v_run_ms);
                     v_unstarted_until := v_now + pawl.ms(v_run_ms + 2 * v_lease_ms);
@@ -237,11 +226,12 @@ begin
                                 j.start_by, nullif(j.reason, c_none), j.payload,
                                 case when j.timeout_ms is null then v_said_run_ms else j.run_ms end, j.seq, v_said_shard,
                                 null::text, null::int8, j.headers;
-                        v_tokens_used := v_tokens_used + coalesce(cardinality(v_given.rows), 0);
                     else
                         return query
                             update pawl.job j
-                            set state = 1, lease_version = j.lease_version + 1, lease_token = pawl.token(p_seed, j.id),
+                            set state = 1, lease_version = j.lease_version + 1,
+                                lease_token = coalesce(v_given.tokens[v_tokens_used + width_bucket(j.ctid, v_given.rows)],
+                                                       pawl.token(p_seed, j.id)),
                                 claimed_by = p_worker, claimed_at = v_now, lease_expires_at = v_expires_at, lease_ms = v_lease_ms,
                                 run_ms = case when j.timeout_ms is null then v_run_ms else pawl.run_ms(j.timeout_ms, v_run_ms) end,
                                 run_until = case when j.timeout_ms is null then v_run_until
@@ -252,7 +242,7 @@ begin
                                 pos = case when j.lane = 3 then v_here else j.pos end,
                                 fence = case when j.ordering_key is not null then v_fence
                                              when v_queue.max_in_flight is not null then 0 end
-                            where j.shard = v_shard and j.id = any (v_picked) and (j.state = 0) is true
+                            where j.shard = v_shard and j.ctid = any (v_rows) and (j.state = 0) is true
                               and (v_queue.has_keys or j.ordering_key is null)
                             returning j.id, j.lease_token, j.lease_version, v_said_at, v_said_expires_at,
                                 case when j.timeout_ms is null then v_said_until else j.run_until end, v_said_lease_ms,
@@ -268,24 +258,17 @@ begin
                                 j.ordering_key, j.fence, j.headers;
                     end if;
                     get diagnostics v_count = row_count;
-                    if v_count <> (case when v_is_plain then cardinality(v_rows) else cardinality(v_picked) end) then
+                    v_tokens_used := v_tokens_used + coalesce(cardinality(v_given.rows), 0);
+                    if v_count <> cardinality(v_rows) then
                         if v_queue.has_keys then
-                            raise exception 'PAWL_BUG: % jobs were locked and % claimed',
-                                case when v_is_plain then cardinality(v_rows) else cardinality(v_picked) end, v_count;
+                            raise exception 'PAWL_BUG: % jobs were locked and % claimed', cardinality(v_rows), v_count;
                         end if;
                         -- Some have keys, and the queue did not know when it was asked: the next claim takes them.
                         update pawl.queue q set has_keys = true where q.queue_id = v_queue.queue_id and not q.has_keys;
                     end if;
                     v_left := v_left - v_count;
                     v_of_queue := v_of_queue - v_count;
-                    if v_left > 0 then
-                        if v_bytes is null then
-                            select octet_length(j.payload) into v_bytes from pawl.job j
-                            where j.shard = v_shard and j.id = v_picked[1];
-                        end if;
-                        v_bytes_left := v_bytes_left - v_bytes;
-                        v_bytes := null;
-                    end if;
+                    v_bytes_left := v_bytes_left - v_given.bytes; -- where that is too much, it has ended
                     if v_swept_until > v_now + pawl.ms(v_lease_ms) then
                         v_swept_until := v_now + pawl.ms(v_lease_ms);
                         perform pawl.sweep_note(v_shard, v_line, v_now, v_swept_until);
@@ -298,7 +281,7 @@ begin
                 -- In place of those that must wait it looks at others: at more each time, so as not to look too often; and no more
                 -- at keys of which some could not be parked. But parks 10,000 at most, and passes by as many keys.
                 v_asked := coalesce(v_asked, v_room);
-                v_room := v_room - coalesce(cardinality(v_picked), 0);
+                v_room := v_room - coalesce(cardinality(v_rows), 0);
                 v_parked_sum := coalesce(v_parked_sum, 0) + v_parked;
                 v_stuck := v_stuck || v_stuck_here;
                 if v_room <= 0 or v_is_full or v_parked_sum >= 10000 or cardinality(v_stuck) >= 10000

@@ -56,17 +56,17 @@ end $$;
 
 -- Of the candidates that pick() has locked, those that may start, p_max at most, in their order; those behind another are parked,
 -- and counted. A job with a key may start where it holds the key, or where nobody does and it is the first: then it holds it from
--- here on. They get a fence, drawn while each holds its key: the next one to hold it draws a higher number. In `bytes`, the payloads
--- of those that may start, where that was seen in passing; else NULL.
+-- here on. They get a fence, drawn while each holds its key: the next one to hold it draws a higher number.
 -- The keys of those that must wait and could not be parked, because somebody is ending the holder or has the first job, are
 -- `stuck`.
-create function pawl.pick_keyed(p_shard int4, p_line int4, p_picked uuid[], p_max int4, out picked uuid[], out fence int8,
-                                out bytes int8, out parked int4, out stuck text[])
+create function pawl.pick_keyed(p_shard int4, p_line int4, p_rows tid[], p_max int4, out picked tid[], out fence int8,
+                                out parked int4, out stuck text[])
 language plpgsql as $$
 declare
     c_nobody constant uuid := '00000000-0000-0000-0000-000000000000';
     c_last constant int8 := 9223372036854775807;
-    v_has_keys boolean; -- some that may start do
+    v_ids uuid[];     -- of those that may start
+    v_has_keys boolean; -- some of them do
     v_new uuid[];     -- free keys, by their first job
     v_new_keys text[];
     v_free text[];    -- free keys, of which a candidate is not the first
@@ -78,15 +78,15 @@ declare
 begin
     -- One look at all three: a hold that is committed, and all jobs that were committed with it or before. Who is first is asked
     -- lane by lane, as far as the candidate itself. (No DISTINCT: for one, servers from 16 on sort what all of these get.)
-    select array_agg(c.id) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
+    select array_agg(c.place) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
+           array_agg(c.id) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
            bool_or(c.holder = c.id or c.is_first),
-           sum(c.payload_len) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
            array_agg(c.id) filter (where c.is_first), array_agg(c.ordering_key) filter (where c.is_first),
            array_agg(c.ordering_key) filter (where not c.is_first),
            array_agg(c.id) filter (where c.holder <> c.id or not c.is_first),
            array_agg(c.ordering_key) filter (where c.holder <> c.id or not c.is_first)
-    into picked, v_has_keys, bytes, v_new, v_new_keys, v_free, v_behind, v_keys
-    from (select x.id, x.ordering_key, x.payload_len, x.holder,
+    into picked, v_ids, v_has_keys, v_new, v_new_keys, v_free, v_behind, v_keys
+    from (select x.place, x.id, x.ordering_key, x.holder,
                  case when x.ordering_key is not null and x.holder is null then
                      (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 0
                       and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
@@ -97,35 +97,37 @@ begin
                      and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 3
                           and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
                  end is_first
-          from (select j.id, j.ordering_key, j.key_seq, j.payload_len,
+          from (select j.place, j.id, j.ordering_key, j.key_seq,
                        case when j.ordering_key is not null then (
                            select coalesce(h.job_id, c_nobody) from pawl.hold h
                            where h.shard = p_shard and h.line_id = p_line and h.ordering_key = j.ordering_key) end holder
-                from (select u.i from unnest(p_picked) u(i) offset 0) p
-                cross join lateral (select k.id, k.ordering_key, coalesce(k.key_seq, c_last) key_seq, octet_length(k.payload) payload_len
-                                    from pawl.job k where k.shard = p_shard and k.id = p.i offset 0) j
+                from (select u.r from unnest(p_rows) u(r) offset 0) p
+                cross join lateral (select k.ctid place, k.id, k.ordering_key, coalesce(k.key_seq, c_last) key_seq
+                                    from pawl.job k where k.shard = p_shard and k.ctid = p.r offset 0) j
                 offset 0) x
           offset 0) c;
     parked := 0;
     if cardinality(picked) > p_max then
         -- Those beyond stay as they are: nobody is made a holder who does not start here (K2).
         picked := picked[1 : p_max];
-        bytes := null;
+        v_ids := v_ids[1 : p_max];
         select array_agg(u.i), array_agg(u.k) into v_new, v_new_keys
-        from unnest(v_new, v_new_keys) u(i, k) where u.i in (select p from unnest(picked) p);
+        from unnest(v_new, v_new_keys) u(i, k) where u.i in (select p from unnest(v_ids) p);
     end if;
     if v_new <> '{}' then
-        with made as (
+        begin
             insert into pawl.hold (shard, line_id, ordering_key, job_id)
-            select p_shard, p_line, u.k, u.i from unnest(v_new, v_new_keys) u(i, k)
-            on conflict do nothing returning job_id)
-        select array_agg(m.job_id) into v_held from made m;
-        if cardinality(v_held) is distinct from cardinality(v_new) then
-            -- Somebody has just left it vacant.
-            bytes := null;
-            picked := array(select i from unnest(picked) i where i not in (select n from unnest(v_new) n)
-                                                              or i in (select n from unnest(v_held) n));
-        end if;
+            select p_shard, p_line, u.k, u.i from unnest(v_new, v_new_keys) u(i, k);
+        exception when unique_violation then
+            -- Somebody has just left one vacant. To ask about each before would be a third of the price of a hold.
+            with made as (
+                insert into pawl.hold (shard, line_id, ordering_key, job_id)
+                select p_shard, p_line, u.k, u.i from unnest(v_new, v_new_keys) u(i, k)
+                on conflict do nothing returning job_id)
+            select array_agg(m.job_id) into v_held from made m;
+            picked := array(select u.r from unnest(picked, v_ids) u(r, i)
+                            where u.i not in (select n from unnest(v_new) n) or u.i in (select n from unnest(v_held) n));
+        end;
     end if;
     if v_has_keys then
         fence := nextval('pawl.fence_seq');
@@ -197,14 +199,14 @@ begin
 end $$;
 
 -- Locks jobs of a line as pick() does, but none of the keys in p_without.
-create function pawl.pick_past(p_shard int4, p_line int4, p_levels int4, p_max int4, p_without text[], out picked uuid[],
+create function pawl.pick_past(p_shard int4, p_line int4, p_levels int4, p_max int4, p_without text[], out picked tid[],
                                out timed uuid[])
 language plpgsql as $$
 declare
     c_versions_max constant int4 := 2147483647;
     c_end constant int8 := 9223372036854775807;
     v_now timestamptz := clock_timestamp();
-    v_ids uuid[];
+    v_rows tid[];
     v_lane int4;
     v_left int4 := p_max;
     v_mark pawl.mark;
@@ -221,18 +223,18 @@ begin
                 from unnest(v_mark.holes, v_mark.hole_seqs) h(pos, seq)
                 union all select v_mark.pos, v_mark.seq, case when v_lane = 3 then pawl.micros(v_now) + 1 else c_end end, 0
             loop
-                v_ids := array(
-                    select j.id from pawl.job j
+                v_rows := array(
+                    select j.ctid from pawl.job j
                     where j.shard = p_shard and j.line_id = p_line and j.priority = v_priority and j.lane = v_lane
                       and (j.pos, j.seq) >= (v_range.pos, v_range.seq) and (j.pos, j.seq) < (v_range.end_pos, v_range.end_seq)
                       and j.state = 0 and j.lease_version < c_versions_max and j.next_attempt_at <= v_now
                       and (j.start_by is null or j.start_by > v_now) and (j.ordering_key = any (p_without)) is not true
                     order by j.pos, j.seq limit v_left for update skip locked);
-                if v_ids <> '{}' then
-                    picked := picked || v_ids;
-                    v_left := v_left - cardinality(v_ids);
+                if v_rows <> '{}' then
+                    picked := picked || v_rows;
+                    v_left := v_left - cardinality(v_rows);
                     if v_lane = 3 then
-                        timed := timed || v_ids;
+                        timed := timed || pawl.ids_of(p_shard, v_rows);
                     end if;
                 end if;
                 if v_left = 0 then

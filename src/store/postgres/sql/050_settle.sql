@@ -137,7 +137,9 @@ declare
     v_now timestamptz := clock_timestamp();
     v_held pawl.held;
     v_is_late boolean;
-    v_has_fences boolean;
+    v_lines int4[]; -- of those that may let others through
+    v_keys text[];
+    v_ended uuid[];
 begin
     if p_is_sorted then
         select p_ids, p_tokens, p_versions into v_held;
@@ -173,8 +175,10 @@ begin
             from gone g)
         -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
         -- when they have been collected.
-        select array_agg(g.id), array_agg(g.attempts + 1), min(g.lease_expires_at) <= clock_timestamp(), max(g.fence) is not null
-        into ids, numbers, v_is_late, v_has_fences
+        select array_agg(g.id), array_agg(g.attempts + 1), min(g.lease_expires_at) <= clock_timestamp(),
+               array_agg(g.line_id) filter (where g.fence is not null), array_agg(g.ordering_key) filter (where g.fence is not null),
+               array_agg(g.id) filter (where g.fence is not null)
+        into ids, numbers, v_is_late, v_lines, v_keys, v_ended
         from gone g;
     exception when unique_violation then
         return;
@@ -182,10 +186,8 @@ begin
     if v_is_late then
         raise exception 'PAWL_AGAIN' using errcode = '40001';
     end if;
-    if v_has_fences then
-        perform pawl.let_next(p_shard, n.lines, n.keys, n.ids)
-        from (select array_agg(a.line_id) lines, array_agg(a.ordering_key) keys, array_agg(a.job_id) ids from pawl.attempt a
-              where a.shard = p_shard and a.job_id = any (ids) and (a.outcome = 0) is true) n;
+    if v_ended is not null then
+        perform pawl.let_next(p_shard, v_lines, v_keys, v_ended);
     end if;
 end $$;
 
