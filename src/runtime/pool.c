@@ -21,6 +21,7 @@
 struct hand {
     struct pawli_pool *pool;
     struct pawl_job_ctx ctx;
+    bool is_told; /* its cancel_fd may be readable: mutex */
 };
 
 struct pawli_pool {
@@ -156,8 +157,9 @@ static void take_job(struct pawli_pool *pool, struct hand *hand)
     hand->ctx.is_given_up = false;
     hand->ctx.is_replaced = false;
     pool->runs[hand->ctx.slot.index] = hand;
-    if (hand->ctx.cancel_fd >= 0)
+    if (hand->is_told)
         (void)!read(hand->ctx.cancel_fd, &count, sizeof(count)); /* what was for the job before */
+    hand->is_told = false;
 }
 
 /* It has ended. False: the thread has been replaced. Under the lock. */
@@ -255,8 +257,10 @@ void pawli_pool_abort(struct pawli_pool *pool, struct pawli_slot slot)
     static const uint64_t one = 1;
     pthread_mutex_lock(&pool->mutex);
     struct hand *hand = find_run(pool, slot);
-    if (hand != NULL && hand->ctx.cancel_fd >= 0)
+    if (hand != NULL && hand->ctx.cancel_fd >= 0) {
         (void)!write(hand->ctx.cancel_fd, &one, sizeof(one)); /* full: it is readable already */
+        hand->is_told = true;
+    }
     pthread_mutex_unlock(&pool->mutex);
 }
 

@@ -285,21 +285,22 @@ static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job
     set_int(answer, row, AT_ATTEMPTS, &job->attempts);
     set_int(answer, row, AT_VERSION, &job->lease_version);
     set_int(answer, row, AT_MAX_RETRIES, &job->max_retries);
-    set_int(answer, row, AT_LEASE_MS, &job->lease_ms);
     set_int(answer, row, AT_TIMEOUT_MS, &job->timeout_ms);
     set_int(answer, row, AT_FENCE, &job->fence);
     set_wall(answer, row, AT_CREATED_AT, &job->created_at);
     set_wall(answer, row, AT_START_BY, &job->start_by);
-    set_wall(answer, row, AT_CLAIMED_AT, &job->claimed_at);
-    set_wall(answer, row, AT_EXPIRES_AT, &job->expires_at);
     set_wall(answer, row, AT_RUN_UNTIL, &job->run_until);
     job->due_at = due_of(answer, at);
     job->reason = (pawl_reason)pawli_pg_int((struct pawli_pg_cell){answer, row, AT_REASON});
     pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_ID}, job->id.bytes);
     pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_TOKEN}, job->token.bytes);
-    if (at->head == HEAD_NONE)
+    if (at->head == HEAD_NONE) {
+        set_int(answer, row, AT_LEASE_MS, &job->lease_ms);
+        set_wall(answer, row, AT_CLAIMED_AT, &job->claimed_at);
+        set_wall(answer, row, AT_EXPIRES_AT, &job->expires_at);
         pawli_pg_text((struct pawli_pg_cell){answer, row, AT_QUEUE}, job->queue,
                       sizeof(job->queue));
+    }
     pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
                   sizeof(job->ordering_key));
     return pawli_pg_payload((struct pawli_pg_cell){answer, row, AT_PAYLOAD}, job) &&
