@@ -166,6 +166,7 @@ bool pawli_run_watch(struct pawli_run *run, pawl_job_ctx *ctx, struct pawli_ward
     enum pawli_heard heard = PAWLI_HEARD_NOTHING;
     close_fd(&run->child_stdin);
     close_fd(&run->child_stderr);
+    feed(run); /* mostly the pipe takes all of it */
     while (heard == PAWLI_HEARD_NOTHING) {
         look(&watching);
         struct pollfd fds[] = {

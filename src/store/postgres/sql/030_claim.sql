@@ -82,7 +82,7 @@ declare
     v_now timestamptz;
     v_count int4;
 begin
-    if (p_worker ~ '^[!-~]{1,128}$' and cardinality(p_queues) between 1 and 10000
+    if (octet_length(p_worker) <= 128 and p_worker ~ '^[!-~]+$' and cardinality(p_queues) between 1 and 10000
         and cardinality(p_maxes) = cardinality(p_queues) and 1 <= all (p_maxes)
         and coalesce(cardinality(p_leases_ms), cardinality(p_queues)) = cardinality(p_queues)
         and (100 <= all (p_leases_ms) and 315360000000 >= all (p_leases_ms)) is not false
@@ -99,9 +99,13 @@ begin
         if not v_has_waited and least(p_maxes[i], p_jobs_max) >= c_turn_min and v_is_inside is not true
            and not v_queue.has_keys and v_queue.max_in_flight is null and p_shards <> '{}' then
             v_has_waited := true; -- once: whoever has one turn and waits for another may do so in a circle
-            perform pawl.take_turn(p_shards[1], v_queue.queue_id * 4096 + p_shards[1]);
-            select * into v_queue from pawl.queue q where q.name = p_queues[i]; -- as it is after the wait
-            continue when not found or v_queue.is_paused;
+            perform from pawl.turn t where t.shard = p_shards[1] and t.line_id = v_queue.queue_id * 4096 + p_shards[1]
+            for update skip locked;
+            if not found then
+                perform pawl.take_turn(p_shards[1], v_queue.queue_id * 4096 + p_shards[1]);
+                select * into v_queue from pawl.queue q where q.name = p_queues[i]; -- as it is after the wait
+                continue when not found or v_queue.is_paused;
+            end if;
         end if;
         v_lease_ms := coalesce(p_leases_ms[i], v_queue.lease_ms);
         v_run_ms := pawl.run_ms(v_queue.execution_timeout_ms, 3 * v_lease_ms);

@@ -20,7 +20,7 @@ end $$;
 create function pawl.check_name(p_field text, p_value text) returns void
 language plpgsql as $$
 begin
-    if p_value is null or p_value !~ '^[!-~]{1,128}$' then
+    if p_value is null or octet_length(p_value) > 128 or p_value !~ '^[!-~]+$' then
         perform pawl.fail(p_field, '"' || left(regexp_replace(p_value, '[^!-~]', '?', 'g'), 40) || '"',
                           '1 to 128 bytes of printable ASCII without blanks');
     end if;
