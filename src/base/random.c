@@ -93,6 +93,24 @@ void pawli_random_fill(const pawl_random *random, uint8_t *bytes, size_t bytes_l
     }
 }
 
+void pawli_stock_take(struct pawli_stock *stock, uint8_t *bytes, size_t bytes_len)
+{
+    assert(bytes_len <= sizeof(stock->bytes));
+
+    if (stock->random->next != system_next) {
+        pawli_random_fill(stock->random, bytes, bytes_len);
+        return;
+    }
+    if (stock->left < bytes_len) {
+        size_t drawn = stock->wanted < sizeof(stock->bytes) ? stock->wanted : sizeof(stock->bytes);
+        stock->left = drawn > bytes_len ? drawn : bytes_len;
+        ask_system(stock->bytes, stock->left);
+    }
+    stock->left -= bytes_len;
+    stock->wanted -= bytes_len < stock->wanted ? bytes_len : stock->wanted;
+    memcpy(bytes, stock->bytes + stock->left, bytes_len);
+}
+
 /* ---- the seeded source: splitmix64 */
 
 static uint64_t seeded_next(void *user)

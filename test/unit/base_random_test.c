@@ -236,6 +236,41 @@ static void filling_asks_the_system_seldom(void **state)
     }
 }
 
+/* Nothing is given out twice, however much more is drawn than was wanted. */
+static void a_stock_gives_each_byte_once(void **state)
+{
+    (void)state;
+    uint8_t drawn[100][16] = {{0}};
+    struct pawli_stock stock = {.random = pawl_random_system(), .wanted = 40 * sizeof(drawn[0])};
+    system_mode = SYSTEM_WORKS;
+    system_calls = 0;
+    for (size_t i = 0; i < 40; i++)
+        pawli_stock_take(&stock, drawn[i], sizeof(drawn[i]));
+    assert_int_equal(system_calls, 3); /* of 256, 256 and 128 bytes */
+    for (size_t i = 40; i < 100; i++)
+        pawli_stock_take(&stock, drawn[i], sizeof(drawn[i]));
+    assert_int_equal(system_calls, 3 + 60);
+    for (size_t i = 0; i < 100; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_memory_not_equal(drawn[i], drawn[k], sizeof(drawn[i]));
+}
+
+/* A seed gives the numbers that it gives anybody else. */
+static void a_stock_asks_no_seed_ahead(void **state)
+{
+    (void)state;
+    struct pawli_seeded left = {7}, right = {7};
+    pawl_random source = pawli_seeded_as_random(&left), same = pawli_seeded_as_random(&right);
+    struct pawli_stock stock = {.random = &source, .wanted = 1000};
+    uint8_t a[16], b[16];
+    for (int i = 0; i < 3; i++) {
+        pawli_stock_take(&stock, a, sizeof(a));
+        pawli_random_fill(&same, b, sizeof(b));
+        assert_memory_equal(a, b, sizeof(a));
+    }
+    assert_true(left.state == right.state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +283,8 @@ int main(void)
         cmocka_unit_test(draws_are_even),
         cmocka_unit_test(filling_writes_all_and_no_more),
         cmocka_unit_test(filling_asks_the_system_seldom),
+        cmocka_unit_test(a_stock_gives_each_byte_once),
+        cmocka_unit_test(a_stock_asks_no_seed_ahead),
     };
     return cmocka_run_group_tests_name("base_random", tests, NULL, NULL);
 }

@@ -68,6 +68,7 @@ struct plan {
     size_t jobs_count; /* steps that claim */
     int64_t bytes;     /* of their payloads */
     bool is_full;      /* by jobs_max, bytes_max or aside_max */
+    struct pawli_stock tokens;
 };
 
 static void plan_clear(struct plan *plan)
@@ -320,7 +321,7 @@ static bool pick(struct plan *plan, const pawl_claim_args *args)
 
 /* ---- taking the steps */
 
-static void make_token(const struct plan *plan, pawl_token *ret_token)
+static void make_token(struct plan *plan, pawl_token *ret_token)
 {
 #ifdef PAWL_TEST_POINTS
     if (PAWLI_MUTANT(PAWLI_MUTANT_TOKEN_PER_WORKER)) {
@@ -328,12 +329,11 @@ static void make_token(const struct plan *plan, pawl_token *ret_token)
         return;
     }
 #endif
-    pawli_random_fill(plan->memory->random, ret_token->bytes, sizeof(ret_token->bytes)); /* RES-8 */
+    pawli_stock_take(&plan->tokens, ret_token->bytes, sizeof(ret_token->bytes)); /* RES-8 */
 }
 
 /* Grant the lease and give the job out. */
-static void give_out(const struct plan *plan, struct step *step, struct holder *holder,
-                     pawl_job *ret_job)
+static void give_out(struct plan *plan, struct step *step, struct holder *holder, pawl_job *ret_job)
 {
     struct entry *entry = step->entry;
     struct queue *queue = entry->queue;
@@ -414,6 +414,8 @@ static void stretch_claim(struct plan *plan, pawl_store *store)
 static size_t take_steps(struct plan *plan, struct holder *holder, pawl_job *ret_jobs)
 {
     size_t given = 0;
+    plan->tokens.random = plan->memory->random;
+    plan->tokens.wanted = plan->jobs_count * sizeof(pawl_token);
     for (size_t i = 0; i < plan->steps_count; i++) {
         if (plan->steps[i].event == PAWLI_EVENT_CLAIM)
             give_out(plan, &plan->steps[i], holder, &ret_jobs[given++]);

@@ -15,9 +15,24 @@ static int order_of(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
+/* Half of an id, as a number that orders as its bytes do. */
+static uint64_t half_of(const pawl_id *id, size_t at)
+{
+    uint64_t half = 0;
+    for (size_t i = 0; i < sizeof(half); i++)
+        half = half << 8 | id->bytes[at + i];
+    return half;
+}
+
+/* By bytes, as pawl_id_compare(): without a call, since trees ask for nothing else. */
 static int job_order(const struct entry *a, const struct entry *b)
 {
-    return memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes));
+    uint64_t left = half_of(&a->id, 0), right = half_of(&b->id, 0);
+    if (left == right) {
+        left = half_of(&a->id, sizeof(left));
+        right = half_of(&b->id, sizeof(right));
+    }
+    return left < right ? -1 : left > right;
 }
 
 static int shelf_order(const struct entry *a, const struct entry *b)

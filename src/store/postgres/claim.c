@@ -18,8 +18,7 @@
 #include <string.h>
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
-#define MANY_MIN          4  /* jobs of a claim for which it pays to say what they share once */
-#define TOKENS_AT_ONCE    16 /* drawn with one question for random bits */
+#define MANY_MIN          4 /* jobs of a claim for which it pays to say what they share once */
 
 /* ---- asking */
 
@@ -77,18 +76,19 @@ static void put_shards(struct pawli_pg_args *args, struct pawli_pg_handle *handl
 static void put_tokens(struct pawli_pg_call *call, struct pawli_pg_args *args, size_t jobs_max)
 {
     size_t count = 2 * call->handle->claimed_last;
-    uint8_t tokens[TOKENS_AT_ONCE][sizeof(pawl_token)];
     if (count > jobs_max)
         count = jobs_max;
     if (call->handle->claimed_last < MANY_MIN || count == 0) {
         pawli_pg_arg_array_null(args, PAWLI_PG_UUID);
         return;
     }
+    struct pawli_stock stock = {.random = call->handle->random,
+                                .wanted = count * sizeof(pawl_token)};
     pawli_pg_array_begin(args, PAWLI_PG_UUID, count);
     for (size_t i = 0; i < count; i++) {
-        if (i % TOKENS_AT_ONCE == 0)
-            pawli_random_fill(call->handle->random, tokens[0], sizeof(tokens));
-        pawli_pg_item_uuid(args, tokens[i % TOKENS_AT_ONCE]);
+        pawl_token token;
+        pawli_stock_take(&stock, token.bytes, sizeof(token.bytes));
+        pawli_pg_item_uuid(args, token.bytes);
     }
     pawli_pg_array_end(args);
 }

@@ -40,6 +40,7 @@ struct claim {
     size_t aside; /* jobs met that give the claim nothing: failed, or must wait */
     size_t aside_max;
     bool is_full; /* by jobs_max, bytes_max or aside_max */
+    struct pawli_stock tokens;
     struct record chunk[CHUNK];
 };
 
@@ -151,7 +152,7 @@ static bool take(struct pass *pass, struct claim *claim, struct record *record, 
                           ? record->timeout_ms
                           : pawli_execution_timeout_ms(&pass->queue.settings, lease_ms),
     };
-    pawli_random_fill(&pass->sqlite->random, change.token.bytes, sizeof(change.token.bytes));
+    pawli_stock_take(&claim->tokens, change.token.bytes, sizeof(change.token.bytes)); /* RES-8 */
     if (record->ordering_key[0] != '\0' && !pawli_sqlite_draw_fence(pass, &change.fence))
         return false;
     pawl_job *job = &claim->jobs[claim->jobs_count];
@@ -272,6 +273,10 @@ static bool claim_line(struct pass *pass, struct claim *claim, const pawl_claim_
 static bool claim_lines(struct pass *pass, void *args)
 {
     struct claim *claim = args;
+    const pawl_sqlite *sqlite = pass->sqlite;
+    bool is_system = sqlite->source == pawl_random_system(); /* safe to share by itself */
+    claim->tokens = (struct pawli_stock){.random = is_system ? sqlite->source : &sqlite->random,
+                                         .wanted = claim->jobs_max * sizeof(pawl_token)};
     for (size_t i = 0; i < claim->args->lines_count && !claim->is_full; i++)
         if (!claim_line(pass, claim, &claim->args->lines[i]))
             return false;
