@@ -77,7 +77,7 @@ select is((select count(distinct lease_token) from pawl.claim_lines('{0}', 'w', 
 -- Settles: one row where all have succeeded at the first attempt, otherwise a row for each.
 create function pg_temp.settle(p_ids uuid[]) returns text language sql as $$
     select string_agg(s.ordinal || ' ' || s.verdict || ' ' || coalesce(s.state::text, '-') || ' ' || coalesce(s.attempt_no::text, '-'), ', ' order by s.ordinal)
-    from (select array_agg(w.id) i, array_agg(w.lease_token) t, array_agg(w.lease_version) v from unnest(p_ids) with ordinality u(id, o) join whole w using (id)) l,
+    from (select array_agg(w.id order by w.id) i, array_agg(w.lease_token order by w.id) t, array_agg(w.lease_version order by w.id) v from unnest(p_ids) with ordinality u(id, o) join whole w using (id)) l,
          pawl.settle_batch(0, 'w', l.i, l.t, l.v, null, null, null, null, null, '\x01', null, true) s
 $$;
 create function pg_temp.of(p_payloads text[]) returns uuid[] language sql as $$
@@ -94,6 +94,13 @@ select is(pg_temp.settle(pg_temp.of('{usual 3}')), '1 OK 2 1, 2 STALE - -, 3 OK 
 select is((select string_agg(s.verdict, ', ') from (select array_agg(w.id order by w.id desc) i, array_agg(w.lease_token order by w.id) t from whole w
                                                     where w.queue = 'plain' and w.payload in ('usual 4', 'usual 5')) l,
            pawl.settle_batch(0, 'w', l.i, l.t, '{1,1}', null, null, null, null, null, '\x01', null, true) s), 'STALE, STALE', 'each job with its own token');
+-- Lists that are not what the library sends: answered all the same, each row by itself.
+select is((select string_agg(s.ordinal || ' ' || s.verdict, ', ' order by s.ordinal) from (select w.id i, w.lease_token t from whole w where w.queue = 'plain' and w.payload = 'tries') l,
+           pawl.settle_batch(0, 'w', array[l.i, null], array[l.t, null], '{1,1}', null, null, null, null, null, '\x01', null, true) s), '1 OK, 2 GONE', 'an id that is missing');
+select is((select string_agg(s.ordinal || ' ' || s.verdict, ', ' order by s.ordinal) from (select array_agg(w.id order by w.id) i, array_agg(w.lease_token order by w.id) t from whole w
+                                                    where w.queue = 'plain' and w.payload in ('soon', 'headers')) l,
+           pawl.settle_batch(0, 'w', l.i, ('[0:1]={' || array_to_string(l.t, ',') || '}')::uuid[], '{{1},{1}}', null, null, null, null, null, '\x01', null, true) s),
+          '0 OK', 'lists of another shape');
 -- Of those that succeed together one stands for all of its line.
 select is(pg_temp.settle(array(select w.id from whole w where w.queue in ('plain', 'other') and w.payload in ('usual 4', 'usual 5', 'long') order by w.id)), '0 OK 2 6', 'six in two lines');
 select results_eq($$select q.name, a.batch, cardinality(a.others), (select count(*) from unnest(a.job_id || a.others) i join whole w on w.id = i and w.queue = q.name

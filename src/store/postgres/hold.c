@@ -14,13 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of an answer to a settle, after its ordinal and its verdict. */
-enum {
-    SETTLED_STATE = 2,
-    SETTLED_DUE_AT,
-    SETTLED_NUMBER
-};
-
 /* ---- what the three have in common */
 
 /* Where the leases of the rows lie: each verb has rows of its own. */
@@ -74,26 +67,15 @@ struct verb {
     void (*put)(struct pawli_pg_call *call, struct pawli_pg_args *args, const struct part *part,
                 void *user);
     void (*read)(const PGresult *answer, int row, pawl_code code, size_t to, void *user);
-    void (*read_all)(const struct part *part, void *user); /* one row stands for all; or NULL */
+    /* Reads an answer that speaks for all rows at once; false: this is none. NULL: none is. */
+    bool (*read_all)(const PGresult *answer, const struct part *part, void *user);
     void *user;
 };
 
-/* Whether the answer is one row, without an ordinal, that speaks for all that were asked about. */
-static bool is_for_all(const PGresult *answer, const struct part *part, const struct verb *verb)
-{
-    pawl_code code;
-    return verb->read_all != NULL && PQntuples(answer) == 1 &&
-           pawli_pg_int((struct pawli_pg_cell){answer, 0, 0}) == 0 &&
-           pawli_pg_verdict((struct pawli_pg_cell){answer, 0, 1}, &code) && code == PAWL_OK &&
-           pawli_pg_int((struct pawli_pg_cell){answer, 0, SETTLED_NUMBER}) == (int64_t)part->count;
-}
-
 static bool read_part(const PGresult *answer, const struct part *part, const struct verb *verb)
 {
-    if (is_for_all(answer, part, verb)) {
-        verb->read_all(part, verb->user);
+    if (verb->read_all != NULL && verb->read_all(answer, part, verb->user))
         return true;
-    }
     if ((size_t)PQntuples(answer) != part->count)
         return false;
     for (int row = 0; row < (int)part->count; row++) {
@@ -227,6 +209,13 @@ pawl_code pawli_pg_renew(pawl_store *store, const char *worker, const pawl_renew
 
 /* ---- settle */
 
+/* Columns of an answer, after its ordinal and its verdict. */
+enum {
+    SETTLED_STATE = 2,
+    SETTLED_DUE_AT,
+    SETTLED_NUMBER
+};
+
 struct settling {
     const pawl_settle_row *rows;
     pawl_settled *results;
@@ -308,16 +297,22 @@ static void put_settling(struct pawli_pg_call *call, struct pawli_pg_args *args,
     }
     pawli_pg_arg_seed(call, args);
     put_sends(args, rows, part);
-    pawli_pg_arg_bool(args, true);
+    pawli_pg_arg_bool(args, settling->are_plain); /* then they are sorted */
 }
 
-/* All have succeeded, at their first attempt. */
-static void read_success(const struct part *part, void *user)
+/* All have succeeded, at their first attempt: one row without an ordinal says so, and how many. */
+static bool read_success(const PGresult *answer, const struct part *part, void *user)
 {
     struct settling *settling = user;
+    pawl_code code;
+    if (PQntuples(answer) != 1 || pawli_pg_int((struct pawli_pg_cell){answer, 0, 0}) != 0 ||
+        !pawli_pg_verdict((struct pawli_pg_cell){answer, 0, 1}, &code) || code != PAWL_OK ||
+        pawli_pg_int((struct pawli_pg_cell){answer, 0, SETTLED_NUMBER}) != (int64_t)part->count)
+        return false;
     for (size_t i = 0; i < part->count; i++)
         settling->results[part->picks[i]] = (pawl_settled){
             .code = PAWL_OK, .state = PAWL_SUCCEEDED, .attempt_no = 1};
+    return true;
 }
 
 static void read_settling(const PGresult *answer, int row, pawl_code code, size_t to, void *user)

@@ -141,11 +141,12 @@ declare
     v_keys text[];
     v_ended uuid[];
 begin
-    if p_is_sorted then
+    if p_is_sorted and array_ndims(p_ids) = 1 and array_position(p_ids, null) is null
+       and array_lower(p_ids, 1) = 1 and array_lower(p_tokens, 1) = 1 and array_lower(p_versions, 1) = 1 then
         select p_ids, p_tokens, p_versions into v_held;
     else
-        select array_agg(u.i order by u.i), array_agg(u.t order by u.i), array_agg(u.v order by u.i) into v_held
-        from unnest(p_ids, p_tokens, p_versions) u(i, t, v) where u.i is not null;
+        select array_agg(u.i order by u.i, u.o), array_agg(u.t order by u.i, u.o), array_agg(u.v order by u.i, u.o) into v_held
+        from unnest(p_ids, p_tokens, p_versions) with ordinality u(i, t, v, o) where u.i is not null;
     end if;
     begin
         with gone as (
@@ -159,7 +160,8 @@ begin
             returning j.lease_expires_at, j.fence, j.id, j.attempts, j.line_id, j.lease_version, j.lease_token, j.claimed_at,
                       j.created_at, octet_length(j.payload) payload_len, j.priority, j.retries, j.lost_leases, j.max_retries,
                       j.ordering_key),
-        -- Each with the one that stands for the others.
+        -- Each with the one that stands for the others. A full join, since that is never done by nested loops, which would copy the
+        -- list for each job, and be slow for jobs of many lines: every list finds its job.
         lines as materialized (select (array_agg(g.id))[1] first_id, array_agg(g.id) ids from gone g group by g.line_id),
         written as (
             insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by,
@@ -167,12 +169,9 @@ begin
                                       lost_leases, max_retries, wire_sends, worker, ordering_key, batch, others)
             select p_shard, g.line_id, g.id, g.attempts + 1, g.lease_version, 0, 0, 0, pawl.token_digest(g.lease_token),
                    g.claimed_at, v_now, g.created_at, g.payload_len, g.priority, g.retries, g.lost_leases, g.max_retries,
-                   p_wire_sends, p_worker, g.ordering_key,
-                   case when g.id = any (array(select l.first_id from lines l))
-                       then (select cardinality(l.ids) from lines l where l.first_id = g.id) end,
-                   case when g.id = any (array(select l.first_id from lines l))
-                       then (select nullif(l.ids[2 :], '{}') from lines l where l.first_id = g.id) end
-            from gone g)
+                   p_wire_sends, p_worker, g.ordering_key, cardinality(l.ids),
+                   case when cardinality(l.ids) > 1 then l.ids[2 :] end
+            from gone g full join lines l on l.first_id = g.id)
         -- The statement may have waited for a row: judges again by the clock as it is with all of them locked (RES-3), which is
         -- when they have been collected.
         select array_agg(g.id), array_agg(g.attempts + 1), min(g.lease_expires_at) <= clock_timestamp(),
