@@ -72,7 +72,7 @@ def group_batches(batch):
 
 def group_processes():
     names = {n: f"{n} processes" for n in (2, 4, 8)}
-    return Group("processes", (drain(jobs=MORE), *(drain(name, MORE, processes=n) for n, name in names.items())),
+    return Group("processes", (drain(jobs=MORE, warm=1), *(drain(name, MORE, processes=n, warm=1) for n, name in names.items())),
                  tuple(Row(f"drain by {name}", name, "pawl", least=0.95) for name in names.values()))
 
 

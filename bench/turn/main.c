@@ -78,6 +78,7 @@ static const struct {
     {"seconds", offsetof(struct turn, seconds), 3600},
     {"old_transaction", offsetof(struct turn, old_transaction), 1},
     {"cursor", offsetof(struct turn, cursor), 1},
+    {"warm", offsetof(struct turn, warm), 1},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

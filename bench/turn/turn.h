@@ -49,6 +49,7 @@ struct turn {
     int64_t seconds;         /* to be idle */
     int64_t old_transaction; /* 1: one is open since before the jobs were enqueued */
     int64_t cursor;          /* 1: the bare claim remembers where it was */
+    int64_t warm;            /* 1: all workers have connections and plans before it begins */
 };
 
 /* What a turn answers; what is below 0 is not told. */

@@ -27,8 +27,7 @@
 struct shared {
     atomic_llong done;
     atomic_llong held;
-    atomic_llong renewed; /* since the last time that it was set to 0 */
-    atomic_llong claims;
+    atomic_llong renewed;  /* since the last time that it was set to 0 */
     atomic_llong began_us; /* of the first; 0: of none */
     atomic_llong ended_us; /* of the last */
     atomic_llong resident_kib;
@@ -43,6 +42,7 @@ struct work {
     const struct turn *turn;
     struct shared *shared;
     pawl_source *source;
+    atomic_llong claims; /* of this process */
 };
 
 /* ---- the worker */
@@ -85,12 +85,12 @@ static void tell(void *user, const pawl_event *event)
     if (event->kind == PAWL_EVENT_CALL && strcmp(event->subject, "renew") == 0)
         atomic_fetch_add(&work->shared->renewed, event->count);
     if (event->kind == PAWL_EVENT_CALL && strcmp(event->subject, "claim") == 0)
-        atomic_fetch_add(&work->shared->claims, 1);
+        atomic_fetch_add(&work->claims, 1);
 }
 
 static bool is_warmed(const struct turn *turn)
 {
-    return turn->held > 0 || strcmp(turn->statistics, "empty") == 0;
+    return turn->held > 0 || turn->warm > 0 || strcmp(turn->statistics, "empty") == 0;
 }
 
 static pawl_runner *start(struct work *work, pawl_handler handler, bool is_default)
@@ -182,7 +182,7 @@ static bool warm_up(struct work *work, pawl_runner *runner)
     struct shared *shared = work->shared;
     pawl_err err;
     bool is_renewing = turn->held > 0 && turn->lease_ms > 0 && turn->lease_ms < LEASE_LONG_MS;
-    if (!wait_until(&shared->claims, WARM_CLAIMS) || !wait_until(&shared->held, turn->held) ||
+    if (!wait_until(&work->claims, WARM_CLAIMS) || !wait_until(&shared->held, turn->held) ||
         (is_renewing && !wait_until(&shared->renewed, turn->held)))
         return false;
     if (pawl_worker_pause(runner, NULL, &err) != PAWL_OK)
