@@ -136,12 +136,33 @@ static void a_redriven_job_has_no_deadline(struct stage *s)
     expect_id(take(s, "mail", "w1")->id, id);
 }
 
+/* Whatever order they came in, so that stores and runs agree on whom a bounded run takes. */
+static void jobs_missed_at_one_instant_are_failed_by_their_ids(struct stage *s)
+{
+    pawl_enqueue_row rows[4];
+    pawl_enqueued enqueued[4];
+    pawl_err err;
+    for (size_t i = 4; i-- > 0;) { /* ids rise: the last row has the lowest */
+        rows[i] = row_for("mail");
+        rows[i].start_within_ms = 10 * SECOND;
+        rows[i].id = new_id(s, &rows[i]);
+    }
+    expect_code(pawl_enqueue(s->store, rows, 4, enqueued, &err), PAWL_OK);
+    age(s, 11 * SECOND);
+    for (size_t i = 4; i-- > 0;) {
+        struct reaped reaped = reap_up_to(s, 1);
+        expect_number(reaped.count, 1);
+        expect_id(reaped.rows[0].job, rows[i].id);
+    }
+}
+
 static const struct suite_case cases[] = {
     CASE(a_delayed_job_waits_for_its_time),
     CASE_ON(EXACT_CLOCK, a_delayed_job_is_due_to_the_millisecond),
     CASE(a_delayed_job_holds_nobody_up),
     CASE(a_job_started_in_time_is_done_as_any_other),
     CASE(a_missed_job_is_failed_by_the_reaper),
+    CASE_ON(ONE_SHARD, jobs_missed_at_one_instant_are_failed_by_their_ids), /* there ids rise */
     CASE(a_missed_job_is_never_given_out),
     CASE(a_released_job_still_has_its_deadline),
     CASE(a_retried_job_has_met_its_deadline),

@@ -83,7 +83,7 @@ create table pawl.job (
 create index job_line on pawl.job (line_id, priority, lane, pos, seq);
 create unique index job_dedupe on pawl.job (line_id, dedupe_key, coalesce(ordering_key, ''))
     where dedupe_key is not null;
-create index job_start_by on pawl.job (start_by) where start_by is not null;
+create index job_start_by on pawl.job (start_by, id) where start_by is not null;
 -- Finds who is parked, from key to key and the first of each; the first of a key is that of one of four lanes. One index for
 -- both: each that there is costs every statement which writes jobs, although jobs without a key are not in it.
 create index job_key on pawl.job (line_id, lane, ordering_key, key_seq) where ordering_key is not null;

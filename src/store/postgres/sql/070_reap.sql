@@ -83,7 +83,7 @@ begin
     end loop;
     return query
         select j.id, j.start_by from pawl.job j
-        where j.shard = p_shard and j.start_by <= p_now and (j.state = 0) is true order by j.start_by limit p_max;
+        where j.shard = p_shard and j.start_by <= p_now and (j.state = 0) is true order by j.start_by, j.id limit p_max;
 end $$;
 
 -- Puts right what no function leaves behind, but an edit by hand may: Ready jobs of a line that claims do not find, because they
