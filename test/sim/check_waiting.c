@@ -77,11 +77,11 @@ static bool serves(const struct check_worker *worker, const struct check_queue *
            (worker->serves[queue->number / 64 % 4] & (UINT64_C(1) << (queue->number % 64))) != 0;
 }
 
-/* When a queue gives work again, if it is paused somewhere in between. */
+/* When a queue gives work again, if it is paused somewhere in between. NULL: nobody knows which. */
 static int64_t after_pauses_us(const struct check_queue *queue, const struct check_span *ready)
 {
     int64_t from_us = ready->from_us;
-    for (size_t i = 0; i < queue->pauses.count; i++) {
+    for (size_t i = 0; queue != NULL && i < queue->pauses.count; i++) {
         const struct check_span *pause = &queue->pauses.items[i];
         if (pause->from_us <= ready->to_us && pause->to_us >= from_us)
             from_us = pause->to_us;
