@@ -252,7 +252,8 @@ static void a_stock_gives_each_byte_once(void **state)
     assert_int_equal(system_calls, 3 + 60);
     for (size_t i = 0; i < 100; i++)
         for (size_t k = 0; k < i; k++)
-            assert_memory_not_equal(drawn[i], drawn[k], sizeof(drawn[i]));
+            for (size_t at = 0; at < 81; at++) /* wherever eight bytes of either begin */
+                assert_memory_not_equal(drawn[i] + at / 9, drawn[k] + at % 9, 8);
 }
 
 /* A seed gives the numbers that it gives anybody else. */
