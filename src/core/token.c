@@ -9,22 +9,21 @@
 
 #include <assert.h>
 
-bool pawli_token_is_equal(const pawl_token *a, const pawl_token *b)
-{
-    assert(a != NULL && b != NULL);
-
-    volatile uint8_t difference = 0;
-    for (size_t i = 0; i < sizeof(a->bytes); i++)
-        difference = (uint8_t)(difference | (a->bytes[i] ^ b->bytes[i]));
-    return difference == 0;
-}
-
 static uint64_t load(const uint8_t bytes[8])
 {
     uint64_t value = 0;
     for (unsigned i = 0; i < 8; i++)
         value |= (uint64_t)bytes[i] << (8 * i);
     return value;
+}
+
+bool pawli_token_is_equal(const pawl_token *a, const pawl_token *b)
+{
+    assert(a != NULL && b != NULL);
+
+    volatile uint64_t difference = (load(a->bytes) ^ load(b->bytes)) |
+                                   (load(a->bytes + 8) ^ load(b->bytes + 8));
+    return difference == 0;
 }
 
 uint64_t pawli_token_digest(const pawl_token *token)

@@ -18,29 +18,53 @@
             return "" text;    \
     } while (0)
 
-/* ---- the size of a tree, walked from end to end */
+/* ---- the size of a tree, walked from end to end; below 0: its last one is another */
+
+#define WALK(tree, member, head)                  \
+    int64_t size = 0;                             \
+    struct member *record;                        \
+    struct member *last = NULL;                   \
+    RB_FOREACH(record, pawli_##tree##_tree, head) \
+    {                                             \
+        size++;                                   \
+        last = record;                            \
+    }
 
 #define SIZE_OF(tree, member)                                       \
     static int64_t size_of_##tree(struct pawli_##tree##_tree *head) \
     {                                                               \
-        int64_t size = 0;                                           \
-        struct member *record;                                      \
-        RB_FOREACH(record, pawli_##tree##_tree, head)               \
-        {                                                           \
-            size++;                                                 \
+        WALK(tree, member, head)                                    \
+        return last == head->last ? size : -1;                      \
+    }
+
+#define SIZE_OF_SHELVES(tree)                                       \
+    static int64_t size_of_##tree(struct pawli_##tree##_tree *head) \
+    {                                                               \
+        int64_t sum = 0;                                            \
+        for (int i = 0; i < SHELVES_COUNT; i++) {                   \
+            WALK(tree, entry, &head[i])                             \
+            if (last != head[i].last)                               \
+                return -1;                                          \
+            sum += size;                                            \
         }                                                           \
-        return size;                                                \
+        return sum;                                                 \
     }
 SIZE_OF(job, entry)
-SIZE_OF(shelf, entry)
-SIZE_OF(queue_shelf, entry)
+SIZE_OF_SHELVES(shelf)
+SIZE_OF_SHELVES(queue_shelf)
 SIZE_OF(ready, entry)
 SIZE_OF(lease, entry)
 SIZE_OF(due, entry)
 SIZE_OF(held, entry)
 SIZE_OF(finished, entry)
 SIZE_OF(deadline, entry)
-SIZE_OF(dedupe, entry)
+
+static int64_t size_of_dedupe(struct pawli_dedupe_tree *head)
+{
+    WALK(dedupe, entry, head)
+    (void)last; /* this tree does not keep it */
+    return size;
+}
 
 /* ---- one job */
 
@@ -135,8 +159,9 @@ static const char *check_entry(pawl_memory *memory, struct entry *entry)
     CHECK(RB_FIND(pawli_job_tree, &memory->jobs, entry) == entry, "M1: not found by its id");
     CHECK(entry->shelf == pawli_memory_shelf(entry->job.state, is_marked, entry->job.reason),
           "M1: on the wrong shelf");
-    CHECK(RB_FIND(pawli_shelf_tree, &memory->shelves, entry) == entry, "M1: not on its shelf");
-    CHECK(RB_FIND(pawli_queue_shelf_tree, &queue->shelves, entry) == entry,
+    CHECK(RB_FIND(pawli_shelf_tree, &memory->shelves[entry->shelf], entry) == entry,
+          "M1: not on its shelf");
+    CHECK(RB_FIND(pawli_queue_shelf_tree, &queue->shelves[entry->shelf], entry) == entry,
           "M1: not on its queue's shelf");
     CHECK(entry->line == &queue->lines[shard], "M1: in the wrong line");
     CHECK(entry->deadline.us == 0 ||
@@ -237,7 +262,7 @@ static const char *check_queue(pawl_memory *memory, struct queue *queue)
     CHECK(size_of_finished(&queue->failed) == count.states[PAWL_FAILED],
           "M4: failed has another size");
     CHECK(size_of_dedupe(&queue->dedupes) == count.dedupes, "M6: dedupes has another size");
-    CHECK(size_of_queue_shelf(&queue->shelves) == all, "M1: the shelves have another size");
+    CHECK(size_of_queue_shelf(queue->shelves) == all, "M1: the shelves have another size");
     CHECK(all > 0 || queue->is_set, "M9: a queue that nobody needs");
     CHECK(queue->next_line < (size_t)memory->shards, "the next line is none");
     return check_keys(queue, &count);
@@ -280,7 +305,7 @@ const char *pawli_memory_check(pawl_memory *memory)
         deadlines += entry->deadline.us != 0;
     }
     CHECK(size_of_job(&memory->jobs) == memory->jobs_count, "M1: jobs_count is wrong");
-    CHECK(size_of_shelf(&memory->shelves) == memory->jobs_count, "M1: shelves have another size");
+    CHECK(size_of_shelf(memory->shelves) == memory->jobs_count, "M1: shelves have another size");
     CHECK(size_of_deadline(&memory->deadlines) == deadlines, "M5: deadlines have another size");
     RB_FOREACH(queue, pawli_queue_tree, &memory->queues)
     {

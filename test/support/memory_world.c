@@ -218,6 +218,8 @@ void world_fill(struct world *world, struct filled *ret_filled)
     ret_filled->cancelled = world_enqueue(world, "a");
     cancel_one(world, &ret_filled->cancelled);
     (void)world_enqueue(world, "a");
+    job = world_claim_one(world, "w1", "a");
+    world_settle(world, "w1", &job, PAWL_SNOOZE); /* the next row of its ledger needs room */
     ret_filled->held = world_claim_one(world, "w1", "a");
     (void)world_enqueue(world, "a");
     ret_filled->marked = world_claim_one(world, "w1", "a");

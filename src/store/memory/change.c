@@ -19,17 +19,18 @@
 
 /* ---- room for what a change writes */
 
-#define LEDGER_ROOM_FIRST 2
-
 bool pawli_memory_reserve(struct entry *entry)
 {
     size_t rows_count = (size_t)entry->job.attempts;
     if (rows_count < entry->ledger_room)
         return true;
-    size_t room = entry->ledger_room == 0 ? LEDGER_ROOM_FIRST : 2 * entry->ledger_room;
-    struct ledger_row *ledger = realloc(entry->ledger, room * sizeof(*ledger));
+    size_t room = 2 * entry->ledger_room;
+    bool is_first = entry->ledger == entry->ledger_first;
+    struct ledger_row *ledger = realloc(is_first ? NULL : entry->ledger, room * sizeof(*ledger));
     if (ledger == NULL)
         return false;
+    if (is_first)
+        memcpy(ledger, entry->ledger_first, sizeof(entry->ledger_first));
     entry->ledger = ledger;
     entry->ledger_room = room;
     return true;

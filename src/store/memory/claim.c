@@ -24,7 +24,7 @@
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
 #define PRIORITIES_COUNT  (PAWL_PRIORITY_LAST + 1)
-#define STEPS_ROOM_FIRST  16
+#define STEPS_ROOM_FIRST  128
 
 /* How many jobs that it cannot take a claim puts away at most: this, and so many for each job that
  * it may take. What is left is the reaper's; the worker who claims must not pay for all of it. */

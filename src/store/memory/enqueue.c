@@ -51,6 +51,8 @@ static struct entry *entry_new(const pawl_enqueue_row *row)
         return NULL;
     }
     entry->id = row->id;
+    entry->ledger = entry->ledger_first;
+    entry->ledger_room = 1;
     entry->payload_len = row->payload_len;
     entry->priority = row->priority;
     entry->max_retries = row->max_retries;
@@ -90,12 +92,12 @@ static struct entry **make_all(pawl_memory *memory, const pawl_enqueue_row *rows
  */
 static pawl_enqueued take_names(pawl_memory *memory, struct entry *entry)
 {
-    if (RB_INSERT(pawli_job_tree, &memory->jobs, entry) != NULL)
+    if (TAILED_PUT(pawli_job_tree, &memory->jobs, entry) != NULL)
         return (pawl_enqueued){.code = PAWL_EXISTS, .id = entry->id};
     if (entry->dedupe_key[0] != '\0') {
         struct entry *other = RB_INSERT(pawli_dedupe_tree, &entry->queue->dedupes, entry);
         if (other != NULL) {
-            RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
+            TAILED_TAKE(pawli_job_tree, &memory->jobs, entry);
             return (pawl_enqueued){.code = PAWL_DUPLICATE, .id = other->id};
         }
         entry->is_dedupe_held = true;
@@ -105,7 +107,7 @@ static pawl_enqueued take_names(pawl_memory *memory, struct entry *entry)
 
 static void give_names_back(pawl_memory *memory, struct entry *entry)
 {
-    RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
+    TAILED_TAKE(pawli_job_tree, &memory->jobs, entry);
     if (entry->is_dedupe_held)
         RB_REMOVE(pawli_dedupe_tree, &entry->queue->dedupes, entry);
     entry->is_dedupe_held = false;

@@ -49,21 +49,21 @@ static struct pawli_finished_tree *finished_of(struct entry *entry)
 static void link_ready(struct entry *entry)
 {
     struct queue *queue = entry->queue;
-    RB_INSERT(pawli_due_tree, &queue->due, entry);
+    TAILED_PUT(pawli_due_tree, &queue->due, entry);
     bool is_due = entry->job.due_at.us <= queue->due_until.us;
     queue->delayed += is_due ? 0 : 1;
     entry->is_claimable = is_due && pawli_memory_order_is_first(entry); /* M2 */
     if (entry->is_claimable)
-        RB_INSERT(pawli_ready_tree, &entry->line->ready, entry);
+        TAILED_PUT(pawli_ready_tree, &entry->line->ready, entry);
     entry->deadline = entry->job.start_by;
 }
 
 static void link_in_flight(pawl_memory *memory, struct entry *entry)
 {
     assert(entry->holder != NULL);
-    RB_INSERT(pawli_lease_tree, &entry->line->leases, entry);
+    TAILED_PUT(pawli_lease_tree, &entry->line->leases, entry);
     entry->line->in_flight++;
-    RB_INSERT(pawli_held_tree, &entry->holder->held, entry);
+    TAILED_PUT(pawli_held_tree, &entry->holder->held, entry);
     entry->holder->held_count++;
     entry->deadline = entry->job.expires_at;
     if (entry->deadline.us <= memory->expired_until.us)
@@ -77,16 +77,16 @@ void pawli_memory_link(pawl_memory *memory, struct entry *entry)
 
     queue->counts[entry->job.state]++;
     entry->shelf = shelf_of(entry);
-    RB_INSERT(pawli_shelf_tree, &memory->shelves, entry);
-    RB_INSERT(pawli_queue_shelf_tree, &queue->shelves, entry);
+    TAILED_PUT(pawli_shelf_tree, &memory->shelves[entry->shelf], entry);
+    TAILED_PUT(pawli_queue_shelf_tree, &queue->shelves[entry->shelf], entry);
     if (entry->job.state == PAWL_READY)
         link_ready(entry);
     else if (entry->job.state == PAWL_IN_FLIGHT)
         link_in_flight(memory, entry);
     else
-        RB_INSERT(pawli_finished_tree, finished_of(entry), entry);
+        TAILED_PUT(pawli_finished_tree, finished_of(entry), entry);
     if (pawli_wall_is_set(entry->deadline))
-        RB_INSERT(pawli_deadline_tree, &memory->deadlines, entry);
+        TAILED_PUT(pawli_deadline_tree, &memory->deadlines, entry);
     /* Whether the key is free was asked before the job became live (M6); enqueue has taken it. */
     if (is_live(entry) && entry->dedupe_key[0] != '\0' && !entry->is_dedupe_held)
         entry->is_dedupe_held = RB_INSERT(pawli_dedupe_tree, &queue->dedupes, entry) == NULL;
@@ -95,18 +95,18 @@ void pawli_memory_link(pawl_memory *memory, struct entry *entry)
 static void unlink_ready(struct entry *entry)
 {
     struct queue *queue = entry->queue;
-    RB_REMOVE(pawli_due_tree, &queue->due, entry);
+    TAILED_TAKE(pawli_due_tree, &queue->due, entry);
     if (entry->is_claimable)
-        RB_REMOVE(pawli_ready_tree, &entry->line->ready, entry);
+        TAILED_TAKE(pawli_ready_tree, &entry->line->ready, entry);
     queue->delayed -= entry->job.due_at.us <= queue->due_until.us ? 0 : 1;
     entry->is_claimable = false;
 }
 
 static void unlink_in_flight(pawl_memory *memory, struct entry *entry)
 {
-    RB_REMOVE(pawli_lease_tree, &entry->line->leases, entry);
+    TAILED_TAKE(pawli_lease_tree, &entry->line->leases, entry);
     entry->line->in_flight--;
-    RB_REMOVE(pawli_held_tree, &entry->holder->held, entry);
+    TAILED_TAKE(pawli_held_tree, &entry->holder->held, entry);
     entry->holder->held_count--;
     if (entry->deadline.us <= memory->expired_until.us)
         entry->queue->expired--;
@@ -119,16 +119,16 @@ void pawli_memory_unlink(pawl_memory *memory, struct entry *entry)
     assert(entry->shelf == shelf_of(entry));
 
     queue->counts[entry->job.state]--;
-    RB_REMOVE(pawli_shelf_tree, &memory->shelves, entry);
-    RB_REMOVE(pawli_queue_shelf_tree, &queue->shelves, entry);
+    TAILED_TAKE(pawli_shelf_tree, &memory->shelves[entry->shelf], entry);
+    TAILED_TAKE(pawli_queue_shelf_tree, &queue->shelves[entry->shelf], entry);
     if (entry->job.state == PAWL_READY)
         unlink_ready(entry);
     else if (entry->job.state == PAWL_IN_FLIGHT)
         unlink_in_flight(memory, entry);
     else
-        RB_REMOVE(pawli_finished_tree, finished_of(entry), entry);
+        TAILED_TAKE(pawli_finished_tree, finished_of(entry), entry);
     if (pawli_wall_is_set(entry->deadline))
-        RB_REMOVE(pawli_deadline_tree, &memory->deadlines, entry);
+        TAILED_TAKE(pawli_deadline_tree, &memory->deadlines, entry);
     entry->deadline = (pawl_wall){0};
     if (entry->is_dedupe_held)
         RB_REMOVE(pawli_dedupe_tree, &queue->dedupes, entry);
@@ -146,7 +146,8 @@ void pawli_memory_free_entry(pawl_memory *memory, struct entry *entry)
     pawli_memory_holder_drop(memory, entry->holder);
     pawli_memory_order_leave(entry);
     pawli_memory_key_drop(entry->ordering_key);
-    free(entry->ledger);
+    if (entry->ledger != entry->ledger_first)
+        free(entry->ledger);
     free(entry->payload);
     free(entry->headers);
 #ifdef PAWL_TEST_POINTS
@@ -189,9 +190,9 @@ void pawli_memory_turn_due(struct queue *queue, pawl_wall now)
         bool is_claimable = is_forward && pawli_memory_order_is_first(entry);
         queue->delayed += is_forward ? -1 : 1;
         if (is_claimable)
-            RB_INSERT(pawli_ready_tree, &entry->line->ready, entry);
+            TAILED_PUT(pawli_ready_tree, &entry->line->ready, entry);
         else if (entry->is_claimable)
-            RB_REMOVE(pawli_ready_tree, &entry->line->ready, entry);
+            TAILED_TAKE(pawli_ready_tree, &entry->line->ready, entry);
         entry->is_claimable = is_claimable;
     }
 }
@@ -259,17 +260,14 @@ void pawli_memory_range_states(struct walk_range *range, const pawl_filter *filt
 /* The first job of a shelf at or after `key`, which must name the shelf. */
 static struct entry *first_on_shelf(pawl_memory *memory, struct queue *queue, struct entry *key)
 {
-    struct entry *entry = queue != NULL ? RB_NFIND(pawli_queue_shelf_tree, &queue->shelves, key)
-                                        : RB_NFIND(pawli_shelf_tree, &memory->shelves, key);
-    return entry != NULL && entry->shelf == key->shelf ? entry : NULL;
+    return queue != NULL ? RB_NFIND(pawli_queue_shelf_tree, &queue->shelves[key->shelf], key)
+                         : RB_NFIND(pawli_shelf_tree, &memory->shelves[key->shelf], key);
 }
 
 static struct entry *next_on_shelf(const struct walk *walk, struct entry *entry)
 {
-    struct entry *next = walk->range.queue != NULL
-                             ? RB_NEXT(pawli_queue_shelf_tree, &walk->range.queue->shelves, entry)
-                             : RB_NEXT(pawli_shelf_tree, NULL, entry);
-    return next != NULL && next->shelf == entry->shelf ? next : NULL;
+    return walk->range.queue != NULL ? RB_NEXT(pawli_queue_shelf_tree, NULL, entry)
+                                     : RB_NEXT(pawli_shelf_tree, NULL, entry);
 }
 
 /* Steps over what the id itself would find: the walk begins above it. */

@@ -297,7 +297,7 @@ static void free_records(pawl_memory *memory)
     struct presence *presence;
     while ((entry = RB_MIN(pawli_job_tree, &memory->jobs)) != NULL) {
         pawli_memory_unlink(memory, entry);
-        RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
+        TAILED_TAKE(pawli_job_tree, &memory->jobs, entry);
         pawli_memory_free_entry(memory, entry);
     }
     while ((queue = RB_MIN(pawli_queue_tree, &memory->queues)) != NULL) {

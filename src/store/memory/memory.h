@@ -31,9 +31,9 @@
 #include "core/event.h"
 #include "core/job.h"
 #include "pawl/endpoint.h"
+#include "store/memory/tailed.h"
 #include "store/store.h"
 
-#include <bsd/sys/tree.h>
 #include <pthread.h>
 #include <sys/queue.h>
 
@@ -89,8 +89,9 @@ struct entry {
     void *payload;             /* owned; NULL where it is empty or no longer kept */
     size_t payload_len;        /* stays when the payload goes */
     char *headers;             /* owned; NULL where there are none, and where the payload is gone */
-    struct ledger_row *ledger; /* owned; job.attempts rows */
+    struct ledger_row *ledger; /* job.attempts rows; owned, unless it is ledger_first */
     size_t ledger_room;
+    struct ledger_row ledger_first[1]; /* most jobs have one attempt */
 
     /* Keys of the trees: changed only while the job is in none that uses them. */
     int priority;
@@ -120,16 +121,16 @@ struct entry {
     char dedupe_key[]; /* empty: none */
 };
 
-RB_HEAD(pawli_job_tree, entry);   /* by id */
-RB_HEAD(pawli_shelf_tree, entry); /* by shelf, then id */
-RB_HEAD(pawli_queue_shelf_tree, entry);
-RB_HEAD(pawli_ready_tree, entry);    /* in the order of claims */
-RB_HEAD(pawli_lease_tree, entry);    /* by expiry */
-RB_HEAD(pawli_due_tree, entry);      /* by due time */
-RB_HEAD(pawli_held_tree, entry);     /* by id */
-RB_HEAD(pawli_finished_tree, entry); /* by the time it became terminal */
-RB_HEAD(pawli_deadline_tree, entry); /* by deadline */
-RB_HEAD(pawli_dedupe_tree, entry);   /* by ordering key, then dedupe key */
+TAILED_HEAD(pawli_job_tree, entry);   /* by id */
+TAILED_HEAD(pawli_shelf_tree, entry); /* of one shelf, by id */
+TAILED_HEAD(pawli_queue_shelf_tree, entry);
+TAILED_HEAD(pawli_ready_tree, entry);    /* in the order of claims */
+TAILED_HEAD(pawli_lease_tree, entry);    /* by expiry */
+TAILED_HEAD(pawli_due_tree, entry);      /* by due time */
+TAILED_HEAD(pawli_held_tree, entry);     /* by id */
+TAILED_HEAD(pawli_finished_tree, entry); /* by the time it became terminal */
+TAILED_HEAD(pawli_deadline_tree, entry); /* by deadline */
+RB_HEAD(pawli_dedupe_tree, entry);       /* by ordering key, then dedupe key */
 
 /* The live jobs of one ordering key of a queue. The first one holds the key: RES-7. */
 TAILQ_HEAD(pawli_order, entry);
@@ -168,7 +169,7 @@ struct queue {
     int64_t counts[STATES_COUNT];
     int64_t delayed; /* Ready, and not in a line's `ready` */
     int64_t expired; /* InFlight, and the expiry not after the memory's `expired_until` */
-    struct pawli_queue_shelf_tree shelves;
+    struct pawli_queue_shelf_tree shelves[SHELVES_COUNT];
     struct pawli_due_tree due;
     pawl_wall due_until; /* see pawli_memory_turn_due() */
     struct pawli_finished_tree succeeded;
@@ -235,7 +236,7 @@ struct pawl_memory {
     /* Under the mutex from here on. */
     struct pawli_job_tree jobs;
     int64_t jobs_count;
-    struct pawli_shelf_tree shelves;
+    struct pawli_shelf_tree shelves[SHELVES_COUNT];
     struct pawli_deadline_tree deadlines;
     pawl_wall expired_until; /* see pawli_memory_turn_expired() */
     struct pawli_queue_tree queues;
@@ -273,15 +274,15 @@ struct handle {
 
 /* ---- trees.c: the orders */
 
-RB_PROTOTYPE(pawli_job_tree, entry, in_jobs, job_order)
-RB_PROTOTYPE(pawli_shelf_tree, entry, in_shelves, shelf_order)
-RB_PROTOTYPE(pawli_queue_shelf_tree, entry, in_queue_shelves, shelf_order)
-RB_PROTOTYPE(pawli_ready_tree, entry, in_line, ready_order)
-RB_PROTOTYPE(pawli_lease_tree, entry, in_line, lease_order)
-RB_PROTOTYPE(pawli_due_tree, entry, in_group, due_order)
-RB_PROTOTYPE(pawli_held_tree, entry, in_group, job_order)
-RB_PROTOTYPE(pawli_finished_tree, entry, in_group, finished_order)
-RB_PROTOTYPE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
+TAILED_PROTOTYPE(pawli_job_tree, entry, in_jobs, job_order)
+TAILED_PROTOTYPE(pawli_shelf_tree, entry, in_shelves, job_order)
+TAILED_PROTOTYPE(pawli_queue_shelf_tree, entry, in_queue_shelves, job_order)
+TAILED_PROTOTYPE(pawli_ready_tree, entry, in_line, ready_order)
+TAILED_PROTOTYPE(pawli_lease_tree, entry, in_line, lease_order)
+TAILED_PROTOTYPE(pawli_due_tree, entry, in_group, due_order)
+TAILED_PROTOTYPE(pawli_held_tree, entry, in_group, job_order)
+TAILED_PROTOTYPE(pawli_finished_tree, entry, in_group, finished_order)
+TAILED_PROTOTYPE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
 RB_PROTOTYPE(pawli_dedupe_tree, entry, in_dedupes, dedupe_order)
 RB_PROTOTYPE(pawli_ordering_tree, ordering_key, in_keys, ordering_key_order)
 RB_PROTOTYPE(pawli_holder_tree, holder, in_holders, holder_order)

@@ -139,7 +139,7 @@ void pawli_memory_mutant_haunt(pawl_memory *memory, struct entry *entry,
         return;
     *entry->ghost = *before;
     entry->deadline = before->expires_at;
-    RB_INSERT(pawli_deadline_tree, &memory->deadlines, entry);
+    TAILED_PUT(pawli_deadline_tree, &memory->deadlines, entry);
 }
 
 void pawli_memory_mutant_revive(pawl_memory *memory, struct entry *entry)

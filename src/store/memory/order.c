@@ -93,7 +93,7 @@ static void let_through(pawl_memory *memory, struct entry *entry)
     bool is_due = entry->job.due_at.us <= entry->queue->due_until.us;
     if (entry->job.state != PAWL_READY || entry->is_claimable || !is_due)
         return;
-    RB_INSERT(pawli_ready_tree, &entry->line->ready, entry);
+    TAILED_PUT(pawli_ready_tree, &entry->line->ready, entry);
     entry->is_claimable = true;
     pawli_memory_hint(memory);
 }

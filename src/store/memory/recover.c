@@ -106,7 +106,7 @@ static bool is_old(const struct entry *entry, pawl_wall now)
 static void forget(pawl_memory *memory, struct entry *entry)
 {
     pawli_memory_unlink(memory, entry);
-    RB_REMOVE(pawli_job_tree, &memory->jobs, entry);
+    TAILED_TAKE(pawli_job_tree, &memory->jobs, entry);
     memory->jobs_count--;
     pawli_memory_free_entry(memory, entry);
 }

@@ -85,11 +85,25 @@ static pawl_settled answer_again(struct entry *entry, const char *worker,
         .code = PAWL_OK, .state = pawli_row_state(&row), .attempt_no = attempt_no};
 }
 
-/* Takes *note where a row is written. */
-static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
-                               const pawl_settle_row *settle, struct error_note **note)
+/* The jobs of a settle are among those that its worker holds, which are few beside all jobs. */
+static struct entry *find_held(pawl_memory *memory, struct holder *holder, const pawl_id *id)
 {
-    struct entry *entry = pawli_memory_find(memory, &settle->lease.job);
+    struct entry key;
+    key.id = *id;
+    struct entry *entry = holder != NULL ? RB_FIND(pawli_held_tree, &holder->held, &key) : NULL;
+    return entry != NULL ? entry : pawli_memory_find(memory, id);
+}
+
+/* A row of a settle. */
+struct settling {
+    struct entry *entry;     /* NULL: there is no such job */
+    struct error_note *note; /* owned until a row is written; NULL: none */
+};
+
+static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
+                               const pawl_settle_row *settle, struct settling *settling)
+{
+    struct entry *entry = settling->entry;
     if (entry == NULL)
         return (pawl_settled){.code = PAWL_GONE};
     change->event = pawli_event_of(settle->action);
@@ -101,13 +115,14 @@ static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
 #ifdef PAWL_TEST_POINTS
     struct pawli_job before = entry->job;
 #endif
-    pawl_code rc = pawli_memory_change(
-        memory, entry, change,
-        &(struct change_extra){.error = *note, .wire_sends = &settle->wire_sends, .ret_row = &row});
+    pawl_code rc = pawli_memory_change(memory, entry, change,
+                                       &(struct change_extra){.error = settling->note,
+                                                              .wire_sends = &settle->wire_sends,
+                                                              .ret_row = &row});
     if (rc != PAWL_OK)
         return answer_again(entry, change->worker, settle);
     assert(row.is_due); /* RES-12 */
-    *note = NULL;
+    settling->note = NULL;
 #ifdef PAWL_TEST_POINTS
     if (PAWLI_MUTANT(PAWLI_MUTANT_TERMINAL_CLAIMABLE) && entry->job.state == PAWL_SUCCEEDED)
         pawli_memory_mutant_haunt(memory, entry, &before);
@@ -119,57 +134,68 @@ static pawl_settled settle_one(pawl_memory *memory, struct pawli_change *change,
     return settled;
 }
 
-static void free_notes(struct error_note **notes, size_t notes_count)
+static void free_settlings(struct settling *settlings, size_t count)
 {
-    for (size_t i = 0; i < notes_count; i++)
-        free(notes[i]);
-    free(notes);
+    for (size_t i = 0; i < count; i++)
+        free(settlings[i].note);
+    free(settlings);
 }
 
-static struct error_note **copy_notes(const pawl_settle_row *rows, size_t rows_count)
+static struct settling *make_settlings(const pawl_settle_row *rows, size_t rows_count)
 {
-    struct error_note **notes = calloc(rows_count, sizeof(struct error_note *));
-    if (notes == NULL)
+    struct settling *made = calloc(rows_count, sizeof(*made));
+    if (made == NULL)
         return NULL;
     for (size_t i = 0; i < rows_count; i++) {
-        if (!pawli_memory_error_note(rows[i].error_code, rows[i].error_text, &notes[i])) {
-            free_notes(notes, i);
+        if (!pawli_memory_error_note(rows[i].error_code, rows[i].error_text, &made[i].note)) {
+            free_settlings(made, i);
             return NULL;
         }
     }
-    return notes;
+    return made;
 }
+
+/* Find the jobs, and gather what their rows need. False: no memory. */
+static bool find_all(pawl_memory *memory, const char *worker, const pawl_settle_row *rows,
+                     size_t rows_count, struct settling *settlings)
+{
+    struct holder *holder = pawli_memory_holder_find(memory, worker);
+    bool is_room = true;
+    for (size_t i = 0; i < rows_count && is_room; i++) {
+        settlings[i].entry = find_held(memory, holder, &rows[i].lease.job);
+        is_room = settlings[i].entry == NULL || pawli_memory_reserve(settlings[i].entry);
+    }
+    return is_room;
+}
+
+pawl_code pawli_memory_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
+                              size_t rows_count, pawl_settled *ret_results, pawl_err *err)
+{
+    struct settling *settlings = make_settlings(rows, rows_count);
+    if (settlings == NULL)
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+
+    struct pawli_change change = {.worker = worker};
+    pawl_memory *memory = pawli_memory_enter(store, &change.now, err);
+    if (memory == NULL) {
+        free_settlings(settlings, rows_count);
+        return PAWL_DOWN;
+    }
+    bool is_room = find_all(memory, worker, rows, rows_count, settlings);
+    for (size_t i = 0; i < rows_count && is_room; i++)
+        ret_results[i] = settle_one(memory, &change, &rows[i], &settlings[i]);
+    pawli_memory_leave(memory);
+    free_settlings(settlings, rows_count);
+    return is_room ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
+}
+
+/* ---- release */
 
 static bool reserve_for(pawl_memory *memory, const pawl_id *id)
 {
     struct entry *entry = pawli_memory_find(memory, id);
     return entry == NULL || pawli_memory_reserve(entry);
 }
-
-pawl_code pawli_memory_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
-                              size_t rows_count, pawl_settled *ret_results, pawl_err *err)
-{
-    struct error_note **notes = copy_notes(rows, rows_count);
-    if (notes == NULL)
-        return pawli_fail_plain(err, PAWL_NO_MEMORY);
-
-    struct pawli_change change = {.worker = worker};
-    pawl_memory *memory = pawli_memory_enter(store, &change.now, err);
-    if (memory == NULL) {
-        free_notes(notes, rows_count);
-        return PAWL_DOWN;
-    }
-    bool is_room = true;
-    for (size_t i = 0; i < rows_count && is_room; i++)
-        is_room = reserve_for(memory, &rows[i].lease.job);
-    for (size_t i = 0; i < rows_count && is_room; i++)
-        ret_results[i] = settle_one(memory, &change, &rows[i], &notes[i]);
-    pawli_memory_leave(memory);
-    free_notes(notes, rows_count);
-    return is_room ? PAWL_OK : pawli_fail_plain(err, PAWL_NO_MEMORY);
-}
-
-/* ---- release */
 
 static pawl_code release_one(pawl_memory *memory, const char *worker, const pawl_lease *lease,
                              pawl_wall now)

@@ -35,13 +35,6 @@ static int job_order(const struct entry *a, const struct entry *b)
     return left < right ? -1 : left > right;
 }
 
-static int shelf_order(const struct entry *a, const struct entry *b)
-{
-    if (a->shelf != b->shelf)
-        return order_of(a->shelf, b->shelf);
-    return job_order(a, b);
-}
-
 /* The order of claims: Q-FIFO within a rank, and the ranks as pawl_claim() promises them. */
 static int ready_order(const struct entry *a, const struct entry *b)
 {
@@ -137,15 +130,15 @@ static int endpoint_order(const struct endpoint *a, const struct endpoint *b)
     return strcmp(a->row.name, b->row.name);
 }
 
-RB_GENERATE(pawli_job_tree, entry, in_jobs, job_order)
-RB_GENERATE(pawli_shelf_tree, entry, in_shelves, shelf_order)
-RB_GENERATE(pawli_queue_shelf_tree, entry, in_queue_shelves, shelf_order)
-RB_GENERATE(pawli_ready_tree, entry, in_line, ready_order)
-RB_GENERATE(pawli_lease_tree, entry, in_line, lease_order)
-RB_GENERATE(pawli_due_tree, entry, in_group, due_order)
-RB_GENERATE(pawli_held_tree, entry, in_group, job_order)
-RB_GENERATE(pawli_finished_tree, entry, in_group, finished_order)
-RB_GENERATE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
+TAILED_GENERATE(pawli_job_tree, entry, in_jobs, job_order)
+TAILED_GENERATE(pawli_shelf_tree, entry, in_shelves, job_order)
+TAILED_GENERATE(pawli_queue_shelf_tree, entry, in_queue_shelves, job_order)
+TAILED_GENERATE(pawli_ready_tree, entry, in_line, ready_order)
+TAILED_GENERATE(pawli_lease_tree, entry, in_line, lease_order)
+TAILED_GENERATE(pawli_due_tree, entry, in_group, due_order)
+TAILED_GENERATE(pawli_held_tree, entry, in_group, job_order)
+TAILED_GENERATE(pawli_finished_tree, entry, in_group, finished_order)
+TAILED_GENERATE(pawli_deadline_tree, entry, in_deadlines, deadline_order)
 RB_GENERATE(pawli_dedupe_tree, entry, in_dedupes, dedupe_order)
 RB_GENERATE(pawli_ordering_tree, ordering_key, in_keys, ordering_key_order)
 RB_GENERATE(pawli_holder_tree, holder, in_holders, holder_order)
