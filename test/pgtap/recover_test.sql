@@ -72,6 +72,37 @@ select is((select count(*) from pawl.repair_expired_leases() where queue = 'deep
 select pawl_test.age('2 min');
 select is((select count(*) from pawl.repair_expired_leases() where queue = 'deep'), 1::int8, 'Q-TTL: found by the look through the whole line');
 
+-- Of a long line the reaper looks at one part in each run. The lease stands behind more Ready jobs than one part has.
+select pawl.enqueue('long', 'first');
+insert into h values ('long', pawl_test.take(p_queue => 'long'));
+update pawl.job set pos = pos + 1000000 where line_id / 4096 = (select queue_id from pawl.queue where name = 'long');
+select count(*) from generate_series(1, 6) g, lateral pawl.enqueue_batch(0, array_fill('long'::text, array[10000 + 0 * g]), array(select gen_random_uuid() from generate_series(1, 10000 + 0 * g)), array_fill('x'::bytea, array[10000]), p_is_new => true);
+truncate pawl.mark;
+select pawl_test.age('35 s');
+delete from pawl.sweep where kind = 1;
+create temp view long_sweep as select * from pawl.sweep where kind = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'long') order by at desc limit 1;
+select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'the first run looks at the first part');
+select ok((select reached is not null from long_sweep), 'and remembers how far it came');
+select pawl_test.put('long');
+select pawl_test.take_count(3, p_queue => 'long');
+update pawl.job set lease_expires_at = clock_timestamp() - interval '1 hour' where state = 1 and lease_expires_at > clock_timestamp() and line_id / 4096 = (select queue_id from pawl.queue where name = 'long');
+select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 4::int8, 'the second at the rest, and at what claims reach: each is found once');
+select ok((select reached is null from long_sweep), 'and has been through');
+create temp table long_before as select at from long_sweep;
+select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'nothing is left');
+select is((select at from long_sweep), (select at from long_before), 'and the next look through all of it comes a minute later');
+select pawl_test.age('2 min');
+select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'then it begins anew');
+select ok((select s.at > b.at and s.reached is not null from long_sweep s, long_before b), 'with the first part');
+-- More than one run may take: the part is looked at again.
+select pawl_test.take_count(3, p_queue => 'deep');
+update pawl.job set lease_expires_at = clock_timestamp() - interval '1 hour' where state = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'deep');
+delete from pawl.sweep where kind = 1;
+update pawl.job set pos = pos + 1000000 where state = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'deep');
+truncate pawl.mark;
+select is((select count(*) from pawl.repair_expired_leases(2) where queue = 'deep'), 2::int8, 'of three as many as asked for');
+select is((select count(*) from pawl.repair_expired_leases(2) where queue = 'deep'), 1::int8, 'and the rest in the next run, though no claim reaches it');
+
 -- Rows in states that cannot be are repaired, never worked on twice; even where nothing kept them from being written.
 alter table pawl.job drop constraint job_lease;
 select pawl_test.put('odd') from generate_series(1, 3);

@@ -189,13 +189,14 @@ create unlogged table pawl.mark (
 create index mark_top on pawl.mark (line_id, priority, lane, kind, pos, seq, at);
 
 -- When a line was looked through for expired leases. Of kind 0: by a claim, as far as claims usually reach, and when the
--- first lease found there will expire; of kind 1: by the reaper, all of it.
+-- first lease found there will expire; of kind 1: by the reaper, all of it, part by part.
 create unlogged table pawl.sweep (
     shard int4 not null,
     line_id int4 not null,
     kind int2 not null,
     at timestamptz not null,
-    next_at timestamptz not null
+    next_at timestamptz not null,
+    reached int8[] -- priority, lane, pos and seq of the last job that the reaper has looked at; NULL: it has been through
 );
 create index sweep_last on pawl.sweep (line_id, kind, at);
 

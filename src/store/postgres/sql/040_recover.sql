@@ -49,19 +49,31 @@ begin
     end loop;
 end $$;
 
--- The same of the whole line, whatever lane and priority its rows say; and Ready jobs that stand where no claim looks, or where
--- it looks in vain, which recover() puts where they belong.
-create function pawl.expired_in_line(p_shard int4, p_line int4, p_max int4, p_now timestamptz)
-returns table (id uuid, expires_at timestamptz)
+-- The same of the next part of the line, from job to job whatever lane and priority they say; and Ready jobs that stand where no
+-- claim looks, or where it looks in vain, which recover() puts where they belong. Looks at a bounded number of jobs: p_after and
+-- `reached` are those of pawl.sweep. Where it finds more than p_max, they are the oldest, and it has to look there again.
+create function pawl.expired_in_part(p_shard int4, p_line int4, p_after int8[], p_max int4, p_now timestamptz, out ids uuid[],
+                                     out times timestamptz[], out reached int8[], out is_all boolean)
 language plpgsql as $$
-#variable_conflict use_column
+declare
+    c_part constant int4 := 50000; -- some 40 ms
+    v_after int8[] := coalesce(p_after, '{-32768, -32768, -9223372036854775808, -9223372036854775808}');
 begin
-    return query
-        select j.id, j.lease_expires_at from pawl.job j
-        where j.shard = p_shard and j.line_id = p_line
-          and case when j.state = 1 then (j.lease_expires_at > p_now) is not true
-                   else pawl.is_astray(j.priority, j.lane, j.pos, j.seq, j.next_attempt_at, j.ordering_key, p_now) end
-        order by j.lease_expires_at nulls first, j.id limit p_max;
+    select array_agg(x.id) filter (where x.is_overdue), array_agg(x.lease_expires_at) filter (where x.is_overdue),
+           case when count(*) = c_part then max(array[x.priority, x.lane, x.pos, x.seq]) end
+    into ids, times, reached
+    from (select j.id, j.lease_expires_at, j.priority, j.lane, j.pos, j.seq,
+                 case when j.state = 1 then (j.lease_expires_at > p_now) is not true
+                      else pawl.is_astray(j.priority, j.lane, j.pos, j.seq, j.next_attempt_at, j.ordering_key, p_now) end is_overdue
+          from pawl.job j
+          where j.shard = p_shard and j.line_id = p_line
+            and (j.priority, j.lane, j.pos, j.seq) > (v_after[1]::int2, v_after[2]::int2, v_after[3], v_after[4])
+          order by j.priority, j.lane, j.pos, j.seq limit c_part) x;
+    is_all := (cardinality(ids) > p_max) is not true;
+    if not is_all then
+        select array_agg(o.i), array_agg(o.t) into ids, times
+        from (select u.i, u.t from unnest(ids, times) u(i, t) order by u.t nulls first, u.i limit p_max) o;
+    end if;
 end $$;
 
 -- Recovers these jobs where their leases have expired, or where they are Ready and have missed their start-by deadline; each

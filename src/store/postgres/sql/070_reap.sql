@@ -51,7 +51,7 @@ begin
 end $$;
 
 -- Up to p_max jobs of each line of a shard whose lease has expired, and as many that missed their start-by deadline. Looks
--- through each line as far as claims usually reach, and once a minute through all of it.
+-- through each line as far as claims usually reach; and, from a minute after it was last through, at the next part of all of it.
 create function pawl.overdue(p_shard int4, p_max int4, p_now timestamptz) returns table (id uuid, at timestamptz)
 language plpgsql as $$
 #variable_conflict use_column
@@ -59,27 +59,37 @@ declare
     v_queue pawl.queue;
     v_line int4;
     v_at timestamptz;
-    v_count int4;
+    v_after int8[];
+    v_ids uuid[];
+    v_times timestamptz[];
+    v_reached int8[];
+    v_is_all boolean;
 begin
     for v_queue in
         select * from pawl.queue q where ( -- not EXISTS: that would be made a join, over the whole table
             select true from pawl.job j where j.shard = p_shard and j.line_id = q.queue_id * 4096 + p_shard limit 1)
     loop
         v_line := v_queue.queue_id * 4096 + p_shard;
-        select s.at into v_at from pawl.sweep s
+        select s.at, s.reached into v_at, v_after from pawl.sweep s
         where s.shard = p_shard and s.line_id = v_line and s.kind = 1 order by s.at desc limit 1;
-        if v_at between p_now - interval '1 minute' and p_now then
-            return query select e.id, e.expires_at
-                         from pawl.expired_in_reach(p_shard, v_line, v_queue.levels, p_max, p_now) e;
-        else
-            perform pawl.mend_line(p_shard, v_line, v_queue.levels, p_now);
-            perform pawl.mend_keys(p_shard, v_line, v_queue.has_keys);
-            return query select e.id, e.expires_at from pawl.expired_in_line(p_shard, v_line, p_max, p_now) e;
-            get diagnostics v_count = row_count;
-            if v_count < p_max then -- otherwise there may be more
-                insert into pawl.sweep (shard, line_id, kind, at, next_at) values (p_shard, v_line, 1, p_now, p_now);
+        v_ids := null;
+        if v_after is not null or (v_at between p_now - interval '1 minute' and p_now) is not true then
+            if v_after is null then
+                perform pawl.mend_line(p_shard, v_line, v_queue.levels, p_now);
+                perform pawl.mend_keys(p_shard, v_line, v_queue.has_keys);
             end if;
+            select e.ids, e.times, e.reached, e.is_all into v_ids, v_times, v_reached, v_is_all
+            from pawl.expired_in_part(p_shard, v_line, v_after, p_max, p_now) e;
+            if v_is_all then
+                insert into pawl.sweep (shard, line_id, kind, at, next_at, reached)
+                values (p_shard, v_line, 1, p_now, p_now, v_reached);
+            end if;
+            return query select u.i, u.t from unnest(v_ids, v_times) u(i, t);
+            continue when v_after is null and v_reached is null; -- that was all of the line
         end if;
+        return query select e.id, e.expires_at
+                     from pawl.expired_in_reach(p_shard, v_line, v_queue.levels, p_max, p_now) e
+                     where (e.id in (select i from unnest(v_ids) i)) is not true;
     end loop;
     return query
         select j.id, j.start_by from pawl.job j
