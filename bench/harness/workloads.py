@@ -153,11 +153,13 @@ LONG = (
 )
 
 PEERS = (
-    Group("peers-postgres", (drain(), Candidate("graphile-worker", sizes={"jobs": DRAINED}, peer="graphile.mjs"),
-                             Candidate("pg-boss", sizes={"jobs": DRAINED}, peer="pgboss.mjs")),
-          (Row("drain 200,000 jobs", "pawl", "graphile-worker", least=2), Row("drain 200,000 jobs", "pawl", "pg-boss", least=3)), is_peers=True),
-    Group("peers-pgmq", (drain(), Candidate("pgmq", "pgmq", {"jobs": DRAINED})),
-          (Row("drain 200,000 jobs", "pawl", "pgmq", least=1.3),), is_peers=True, needs_pgmq=True),
+    Group("peers-graphile", (drain(), Candidate("graphile-worker", sizes={"jobs": DRAINED}, peer="graphile.mjs")),
+          (Row("drain 200,000 jobs", "pawl", "graphile-worker", least=2),), is_peers=True),
+    Group("peers-pgboss", (drain(), Candidate("pg-boss", sizes={"jobs": DRAINED}, peer="pgboss.mjs")),
+          (Row("drain 200,000 jobs", "pawl", "pg-boss", least=3),), is_peers=True),
+    Group("peers-pgmq", (drain(), Candidate("pgmq in turn", "pgmq-in-turn", {"jobs": DRAINED}), Candidate("pgmq", "pgmq", {"jobs": DRAINED})),
+          (Row("drain 200,000 jobs", "pawl", "pgmq in turn", least=1.3), Row("drain 200,000 jobs", "pawl", "pgmq", least=1.3)), is_peers=True,
+          needs_pgmq=True),
     Group("peers-sqlite", (Candidate("pawl", "drain", {"jobs": 20_000}, store="sqlite"),
                            Candidate("plainjob", sizes={"jobs": 20_000}, settings={"mode": "drain"}, store="sqlite", peer="plainjob.mjs")),
           (Row("SQLite: drain 20,000 jobs", "pawl", "plainjob", least=10),), is_peers=True),

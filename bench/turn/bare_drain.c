@@ -68,7 +68,7 @@ static const struct dialect pgmq_dialect = {PGMQ_READ, PGMQ_DELETE, 8, INT8_OID,
 
 static const struct dialect *dialect_of(const struct turn *turn)
 {
-    return strcmp(turn->verb, "pgmq") == 0 ? &pgmq_dialect : &bare_dialect;
+    return strncmp(turn->verb, "pgmq", strlen("pgmq")) == 0 ? &pgmq_dialect : &bare_dialect;
 }
 
 /* One who claims: where it is. */
@@ -184,6 +184,29 @@ static double wal_of(const struct turn *turn, double wal)
     return wal >= 0 ? (turn_wal(turn) - wal) / (double)turn->jobs : -1;
 }
 
+/* Messages of pgmq are put by itself, all in one statement; an error where it is another number. */
+static bool fill(const struct turn *turn, struct turn_result *result)
+{
+    char sql[SQL_MAX];
+    if (dialect_of(turn) != &pgmq_dialect)
+        return turn_fill_all(turn, result);
+    (void)snprintf(
+        sql, sizeof(sql),
+        "select 1 / (count(distinct m) = %lld)::int from generate_series(1, %lld) g, lateral "
+        "pgmq.send('" QUEUE "', jsonb_build_object('data', repeat('x', %lld + 0 * g))) m",
+        (long long)turn->jobs, (long long)turn->jobs,
+        (long long)(turn->payload > PGMQ_AROUND ? turn->payload - PGMQ_AROUND : 1)); /* fits */
+    return turn_sql(turn, sql);
+}
+
+static bool check(const struct turn *turn)
+{
+    if (dialect_of(turn) != &pgmq_dialect)
+        return turn_check_all(turn);
+    /* Fails where some are left. */
+    return turn_sql(turn, "select 1 / (count(*) = 0)::int from pgmq.q_" QUEUE);
+}
+
 /* ---- one after the other, on one connection */
 
 bool turn_bare_batches(const struct turn *turn, struct turn_result *result)
@@ -191,8 +214,7 @@ bool turn_bare_batches(const struct turn *turn, struct turn_result *result)
     struct claimer claimer = {.conn = NULL};
     struct bare_ids ids = {.bytes = NULL};
     double wal = turn_wal(turn);
-    bool is_good = turn_fill_all(turn, result) && make_ids(turn, &ids) &&
-                   open_claimer(turn, &claimer) &&
+    bool is_good = fill(turn, result) && make_ids(turn, &ids) && open_claimer(turn, &claimer) &&
                    bare_prepare(claimer.conn, "settle", dialect_of(turn)->settle);
     int64_t began_us = turn_now_us();
     while (is_good) {
@@ -205,7 +227,7 @@ bool turn_bare_batches(const struct turn *turn, struct turn_result *result)
     result->wal_bytes_per_job = wal_of(turn, wal);
     PQfinish(claimer.conn);
     free(ids.bytes);
-    return is_good && turn_check_all(turn);
+    return is_good && check(turn);
 }
 
 /* ---- at the same time, on two */
@@ -296,29 +318,6 @@ static bool drain(struct pipe_line *pipe)
         return turn_fail("thread", "cannot be had");
     bool is_good = settle_all(pipe);
     return pthread_join(claimer, NULL) == 0 && is_good && pipe->is_claimed;
-}
-
-/* Messages of pgmq are put by itself, all in one statement. */
-static bool fill(const struct turn *turn, struct turn_result *result)
-{
-    char sql[SQL_MAX];
-    if (dialect_of(turn) != &pgmq_dialect)
-        return turn_fill_all(turn, result);
-    (void)snprintf(
-        sql, sizeof(sql),
-        "select count(*) from generate_series(1, %lld), lateral pgmq.send('" QUEUE
-        "', jsonb_build_object('data', repeat('x', %lld)))",
-        (long long)turn->jobs,
-        (long long)(turn->payload > PGMQ_AROUND ? turn->payload - PGMQ_AROUND : 1)); /* fits */
-    return turn_sql(turn, sql);
-}
-
-static bool check(const struct turn *turn)
-{
-    if (dialect_of(turn) != &pgmq_dialect)
-        return turn_check_all(turn);
-    /* Fails where some are left. */
-    return turn_sql(turn, "select 1 / (count(*) = 0)::int from pgmq.q_" QUEUE);
 }
 
 bool turn_bare_drain(const struct turn *turn, struct turn_result *result)

@@ -36,6 +36,7 @@ static const struct {
     {"spawn", turn_spawn},
     {"bare-drain", turn_bare_drain},
     {"pgmq", turn_bare_drain},
+    {"pgmq-in-turn", turn_bare_batches},
     {"keeper", turn_keeper},
     {"beanstalkd", turn_beanstalkd},
     {"bare-batches", turn_bare_batches},

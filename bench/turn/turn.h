@@ -121,7 +121,7 @@ bool turn_spawn(const struct turn *turn, struct turn_result *result);
 
 /* ---- bare_*.c: what they are compared with */
 
-/* Of pgmq too, where that is its verb. */
+/* Of pgmq too, where the verb is one of its. */
 bool turn_bare_drain(const struct turn *turn, struct turn_result *result);
 bool turn_bare_batches(const struct turn *turn, struct turn_result *result);
 bool turn_bare_copy(const struct turn *turn, struct turn_result *result);
