@@ -94,6 +94,10 @@ select is((select at from long_sweep), (select at from long_before), 'and the ne
 select pawl_test.age('2 min');
 select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'then it begins anew');
 select ok((select s.at > b.at and s.reached is not null from long_sweep s, long_before b), 'with the first part');
+-- Whatever a clock that was ahead has left: it goes on from where it came to by its own.
+update pawl.sweep set at = at + interval '1 hour' where kind = 1 and line_id = (select line_id from long_sweep);
+select pawl_test.reap() from generate_series(1, 2);
+select ok(exists (select from pawl.sweep where kind = 1 and line_id = (select line_id from long_sweep) and reached is null and at between clock_timestamp() - interval '1 min' and clock_timestamp()), 'also after a clock that was ahead');
 -- More than one run may take: the part is looked at again.
 select pawl_test.take_count(3, p_queue => 'deep');
 update pawl.job set lease_expires_at = clock_timestamp() - interval '1 hour' where state = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'deep');

@@ -71,9 +71,9 @@ begin
     loop
         v_line := v_queue.queue_id * 4096 + p_shard;
         select s.at, s.reached into v_at, v_after from pawl.sweep s
-        where s.shard = p_shard and s.line_id = v_line and s.kind = 1 order by s.at desc limit 1;
+        where s.shard = p_shard and s.line_id = v_line and s.kind = 1 and s.at <= p_now order by s.at desc limit 1;
         v_ids := null;
-        if v_after is not null or (v_at between p_now - interval '1 minute' and p_now) is not true then
+        if v_after is not null or (v_at >= p_now - interval '1 minute') is not true then
             if v_after is null then
                 perform pawl.mend_line(p_shard, v_line, v_queue.levels, p_now);
                 perform pawl.mend_keys(p_shard, v_line, v_queue.has_keys);
