@@ -258,10 +258,30 @@ static void take_out(pawl_sqlite *sqlite, struct call *call)
         sqlite->last = before;
 }
 
-static void answer(struct call *call)
+/* Answer the calls of a group. They are told without the mutex, since each would only wait for it;
+ * a handle that is closed waits until that is over. Takes and leaves the mutex. */
+static void answer_group(pawl_sqlite *sqlite, struct call *group, bool is_hint)
 {
-    call->is_done = true;
-    (void)pthread_cond_signal(&call->handle->answered); /* cannot fail on a valid condition */
+    pthread_cond_t *answered[GROUP_CALLS_MAX];
+    size_t count = 0;
+    pawli_sqlite_lock(sqlite);
+    if (is_hint)
+        pawli_sqlite_hint(sqlite);
+    while (group != NULL) {
+        struct call *next = group->next; /* once it is answered it may be gone */
+        answered[count++] = &group->handle->answered;
+        group->is_done = true;
+        group = next;
+    }
+    sqlite->is_telling = true;
+    pawli_sqlite_unlock(sqlite);
+    for (size_t i = 0; i < count; i++)
+        (void)pthread_cond_signal(answered[i]); /* cannot fail on a valid condition */
+    pawli_sqlite_lock(sqlite);
+    sqlite->is_telling = false;
+    if (sqlite->closers > 0)
+        (void)pthread_cond_broadcast(&sqlite->hinted); /* likewise */
+    pawli_sqlite_unlock(sqlite);
 }
 
 /* Lead one group to its end; `own` waits among those in the queue. Without the mutex. */
@@ -277,23 +297,14 @@ static void lead(pawl_sqlite *sqlite, struct call *own)
         /* The others have deadlines of their own, and may find it well again. */
         take_out(sqlite, own);
         own->code = pawli_sqlite_fail(sqlite, rc, &own->err);
-        answer(own);
+        own->is_done = true;
     }
     pawli_sqlite_unlock(sqlite);
     if (group == NULL)
         return;
 
     run_group(sqlite, group);
-
-    pawli_sqlite_lock(sqlite);
-    if (sqlite->is_hinting || is_foreign_work)
-        pawli_sqlite_hint(sqlite);
-    while (group != NULL) {
-        struct call *next = group->next; /* once it is answered it is gone */
-        answer(group);
-        group = next;
-    }
-    pawli_sqlite_unlock(sqlite);
+    answer_group(sqlite, group, sqlite->is_hinting || is_foreign_work);
     pawli_sqlite_checkpoint_if_due(sqlite);
 }
 

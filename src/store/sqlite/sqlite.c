@@ -95,6 +95,10 @@ static void close_handle(pawl_store *store)
     pawli_sqlite_disconnect(&handle->reader);
     pawli_sqlite_lock(sqlite);
     assert(sqlite->handles > 0);
+    sqlite->closers++;
+    while (sqlite->is_telling)
+        (void)pthread_cond_wait(&sqlite->hinted, &sqlite->mutex); /* cannot fail: both are valid */
+    sqlite->closers--;
     sqlite->handles--;
     pawli_sqlite_unlock(sqlite);
     (void)pthread_cond_destroy(&handle->answered); /* cannot fail: nobody waits */

@@ -269,6 +269,8 @@ struct pawl_sqlite {
 
     /* Under the mutex. */
     bool is_led;        /* S1 */
+    bool is_telling;    /* the leader tells handles of their answers */
+    size_t closers;     /* handles that wait for `hinted` until it has */
     struct call *first; /* calls that wait, oldest first */
     struct call *last;
     uint64_t hints;      /* rises whenever a job may have become claimable */
