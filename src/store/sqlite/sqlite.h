@@ -253,7 +253,7 @@ struct call {
 
 struct pawl_sqlite {
     pthread_mutex_t mutex;
-    pthread_cond_t hinted; /* a hint or a wake has come */
+    pthread_cond_t hinted; /* a hint or a wake has come, or is_telling has ended */
 
     /* Set once, by pawl_sqlite_new(). */
     const pawl_clock *clock;

@@ -49,7 +49,8 @@ begin
     end loop;
 end $$;
 
--- The same of the next part of the line, from job to job whatever lane and priority they say; and Ready jobs that stand where no
+-- The same of the next part of the line, from its end to its beginning, since jobs come in at the ends of lanes: a look that went
+-- the other way would never be through. From job to job whatever lane and priority they say; and Ready jobs that stand where no
 -- claim looks, or where it looks in vain, which recover() puts where they belong. Looks at a bounded number of jobs: p_after and
 -- `reached` are those of pawl.sweep. Where it finds more than p_max, they are the oldest, and it has to look there again.
 create function pawl.expired_in_part(p_shard int4, p_line int4, p_after int8[], p_max int4, p_now timestamptz, out ids uuid[],
@@ -57,18 +58,18 @@ create function pawl.expired_in_part(p_shard int4, p_line int4, p_after int8[], 
 language plpgsql as $$
 declare
     c_part constant int4 := 50000; -- some 40 ms
-    v_after int8[] := coalesce(p_after, '{-32768, -32768, -9223372036854775808, -9223372036854775808}');
+    v_after int8[] := coalesce(p_after, '{32767, 32767, 9223372036854775807, 9223372036854775807}');
 begin
     select array_agg(x.id) filter (where x.is_overdue), array_agg(x.lease_expires_at) filter (where x.is_overdue),
-           case when count(*) = c_part then max(array[x.priority, x.lane, x.pos, x.seq]) end
+           case when count(*) = c_part then min(array[x.priority, x.lane, x.pos, x.seq]) end
     into ids, times, reached
     from (select j.id, j.lease_expires_at, j.priority, j.lane, j.pos, j.seq,
                  case when j.state = 1 then (j.lease_expires_at > p_now) is not true
                       else pawl.is_astray(j.priority, j.lane, j.pos, j.seq, j.next_attempt_at, j.ordering_key, p_now) end is_overdue
           from pawl.job j
           where j.shard = p_shard and j.line_id = p_line
-            and (j.priority, j.lane, j.pos, j.seq) > (v_after[1]::int2, v_after[2]::int2, v_after[3], v_after[4])
-          order by j.priority, j.lane, j.pos, j.seq limit c_part) x;
+            and (j.priority, j.lane, j.pos, j.seq) < (v_after[1]::int2, v_after[2]::int2, v_after[3], v_after[4])
+          order by j.priority desc, j.lane desc, j.pos desc, j.seq desc limit c_part) x;
     is_all := (cardinality(ids) > p_max) is not true;
     if not is_all then
         select array_agg(o.i), array_agg(o.t) into ids, times

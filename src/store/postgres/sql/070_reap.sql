@@ -26,6 +26,10 @@ begin
             v_all_shards := v_all_shards || array_fill(v_shard, array[cardinality(v_ids)]);
         end if;
     end loop;
+    if cardinality(v_all_ids) > p_max then
+        -- Some are left out: the next run looks at the same parts.
+        delete from pawl.sweep s where s.shard = any (p_shards) and s.kind = 1 and s.at = v_now;
+    end if;
     if cardinality(p_shards) = 1 then
         return query select * from pawl.recover(v_shard, array(
             select u.i from unnest(v_all_ids, v_all_times) u(i, t) order by u.t nulls first, u.i limit p_max), p_seed);
@@ -143,7 +147,8 @@ begin
         limit 10000 for update skip locked));
     delete from pawl.sweep d where d.shard = p_shard and d.ctid = any (array(
         select s.ctid from pawl.sweep s where s.shard = p_shard and s.at < v_old and exists (
-            select from pawl.sweep n where n.shard = p_shard and n.line_id = s.line_id and n.kind = s.kind and n.at > s.at)
+            select from pawl.sweep n where n.shard = p_shard and n.line_id = s.line_id and n.kind = s.kind and n.at > s.at
+                and n.at <= clock_timestamp())
         limit 10000 for update skip locked));
 end $$;
 
