@@ -78,6 +78,35 @@ static uint64_t operations;
         operations++;                                                                     \
         return __real_pawli_##tree##_tree_RB_MINMAX(head, side);                          \
     }
+
+/* Trees that know their last one are changed by these alone, which call the above within a file. */
+#define COUNTED_TAILED(tree)                                                                      \
+    struct entry *__real_pawli_##tree##_tree_put(struct pawli_##tree##_tree *head,                \
+                                                 struct entry *record);                           \
+    struct entry *__wrap_pawli_##tree##_tree_put(struct pawli_##tree##_tree *head,                \
+                                                 struct entry *record);                           \
+    struct entry *__wrap_pawli_##tree##_tree_put(struct pawli_##tree##_tree *head,                \
+                                                 struct entry *record)                            \
+    {                                                                                             \
+        operations++;                                                                             \
+        return __real_pawli_##tree##_tree_put(head, record);                                      \
+    }                                                                                             \
+    void __real_pawli_##tree##_tree_take(struct pawli_##tree##_tree *head, struct entry *record); \
+    void __wrap_pawli_##tree##_tree_take(struct pawli_##tree##_tree *head, struct entry *record); \
+    void __wrap_pawli_##tree##_tree_take(struct pawli_##tree##_tree *head, struct entry *record)  \
+    {                                                                                             \
+        operations++;                                                                             \
+        __real_pawli_##tree##_tree_take(head, record);                                            \
+    }
+COUNTED_TAILED(job)
+COUNTED_TAILED(shelf)
+COUNTED_TAILED(queue_shelf)
+COUNTED_TAILED(ready)
+COUNTED_TAILED(lease)
+COUNTED_TAILED(due)
+COUNTED_TAILED(held)
+COUNTED_TAILED(finished)
+COUNTED_TAILED(deadline)
 COUNTED(job, entry)
 COUNTED(shelf, entry)
 COUNTED(queue_shelf, entry)
