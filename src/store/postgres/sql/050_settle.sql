@@ -22,25 +22,34 @@ language plpgsql security definer
 set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
-    v_is_plain boolean := (p_is_terse and p_actions is null or 0 = all (p_actions))
-        and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}';
+    -- Mostly all have succeeded and there is nothing more to say: then nothing more is looked at.
+    v_is_plain boolean := p_is_terse
+        and num_nonnulls(p_actions, p_delays_ms, p_error_codes, p_error_texts, p_wire_sends) = 0 and p_seed is not null
+        and cardinality(p_ids) <= 10000 and cardinality(p_tokens) = cardinality(p_ids) and cardinality(p_versions) = cardinality(p_ids);
     v_done uuid[];
     v_numbers int4[];
     v_row record;
-    -- What most of the rows say, mostly all of them: these can be written at once.
-    v_sends int4 := case when 1 = any (p_wire_sends) then 1 else p_wire_sends[1] end;
+    v_sends int4;
 begin
-    if p_ids is not null and (cardinality(p_ids) <= 10000 and cardinality(p_tokens) = cardinality(p_ids)
-        and cardinality(p_versions) = cardinality(p_ids)
-        and (p_is_terse and p_actions is null
-             or cardinality(p_actions) = cardinality(p_ids) and 0 <= all (p_actions) and 3 >= all (p_actions))
-        and (cardinality(p_wire_sends) = cardinality(p_ids) and 0 <= all (p_wire_sends) and 1000000 >= all (p_wire_sends)) is not false
-        and (0 <= all (p_delays_ms) and 315360000000 >= all (p_delays_ms)) is not false and p_seed is not null
-        and (v_is_plain or 2 >= all (p_actions)
-             and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}'
-             or pawl.are_ends_right(p_actions, p_delays_ms, p_error_codes, p_error_texts))) is not true then
-        perform pawl.check_leases(p_ids, p_tokens, p_versions);
-        perform pawl.check_settle(p_actions, p_delays_ms, p_error_codes, p_error_texts, cardinality(p_ids), p_seed, p_wire_sends);
+    if v_is_plain is not true then
+        v_is_plain := (p_is_terse and p_actions is null or 0 = all (p_actions))
+            and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}';
+        if p_ids is not null and (cardinality(p_ids) <= 10000 and cardinality(p_tokens) = cardinality(p_ids)
+            and cardinality(p_versions) = cardinality(p_ids)
+            and (p_is_terse and p_actions is null
+                 or cardinality(p_actions) = cardinality(p_ids) and 0 <= all (p_actions) and 3 >= all (p_actions))
+            and (cardinality(p_wire_sends) = cardinality(p_ids) and 0 <= all (p_wire_sends)
+                 and 1000000 >= all (p_wire_sends)) is not false
+            and (0 <= all (p_delays_ms) and 315360000000 >= all (p_delays_ms)) is not false and p_seed is not null
+            and (v_is_plain or 2 >= all (p_actions)
+                 and coalesce(array_remove(p_error_codes, null) || array_remove(p_error_texts, null), '{}') = '{}'
+                 or pawl.are_ends_right(p_actions, p_delays_ms, p_error_codes, p_error_texts))) is not true then
+            perform pawl.check_leases(p_ids, p_tokens, p_versions);
+            perform pawl.check_settle(p_actions, p_delays_ms, p_error_codes, p_error_texts, cardinality(p_ids), p_seed,
+                                      p_wire_sends);
+        end if;
+        -- What most of the rows say, mostly all of them: these can be written at once.
+        v_sends := case when 1 = any (p_wire_sends) then 1 else p_wire_sends[1] end;
     end if;
     if v_is_plain and cardinality(p_ids) = 1 then
         attempt_no := pawl.succeed_one(p_shard, p_worker, p_ids[1], p_tokens[1], p_versions[1], null, null, p_wire_sends[1]);
