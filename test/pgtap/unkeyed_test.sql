@@ -47,7 +47,7 @@ create function since() returns setof text language sql as $$
 $$;
 -- Every function that a life without keys needs.
 create function needed() returns setof text language sql as $$
-    select unnest('{enqueue_batch(),enqueue_lines(),enqueue_insert(),enqueue_existed(),claim_batch(),claim_lines(),sweep_line(),
+    select unnest('{enqueue_batch(),enqueue_lines(),enqueue_insert(),enqueue_existed(),claim_batch(),claim_lines(),claim_few(),sweep_line(),
                     expired_in_reach(),recover(),pick(),mark_read(),mark_move(),mark_holes(),sweep_note(),settle_batch(),
                     succeed_batch(),succeed_one(),settle_rows(),ids_of(),take_turn()}'::text[])
 $$;
@@ -75,6 +75,16 @@ select is_empty($$ select l.mode from pg_locks l where l.pid = pg_backend_pid()
                 'no statement of theirs mentions the holds');
 select results_eq($$ select l.mode from pg_locks l where l.pid = pg_backend_pid() and l.relation = 'pawl.gate'::regclass $$,
                   $$ values ('RowShareLock') $$, 'and the gates are locked as a whole, and not looked at');
+commit;
+
+begin;
+select pawl.enqueue('plain', 'few');
+delete from seen;
+insert into seen select * from touched;
+select is((select count(*) from pawl.claim_few('w', 'plain', 1, 30000, 1000, array[gen_random_uuid()]) c where c.id is not null), 1::int8, 'a claim of a few');
+select is_empty('select since() except select needed()', 'touches nothing that is there for keys or limits');
+select is_empty($$ select unnest('{claim_lines(),pick(),turn}'::text[]) intersect select since() $$, 'nor what is there for many');
+delete from pawl.job;
 commit;
 
 begin;

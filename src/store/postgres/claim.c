@@ -9,6 +9,7 @@
 #include "store/postgres/postgres.h"
 #include "store/postgres/rows.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -18,7 +19,9 @@
 #include <string.h>
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
-#define MANY_MIN          4 /* jobs of a claim for which it pays to say what they share once */
+#define MANY_MIN          4  /* jobs of a claim for which it pays to say what they share once */
+#define FEW_MAX           64 /* of which pawl.claim_few() gives at most */
+#define FEW_DOUBLES_MAX   6
 
 /* ---- asking */
 
@@ -31,6 +34,7 @@
 
 static const char claim_sql[] = CLAIM_COLUMNS
     "from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+static const char few_sql[] = CLAIM_COLUMNS "from pawl.claim_few($1, $2, $3, $4, $5, $6)";
 
 enum claim_column {
     AT_ID,
@@ -71,14 +75,11 @@ static void put_shards(struct pawli_pg_args *args, struct pawli_pg_handle *handl
     handle->next_shard = (handle->next_shard + 1) % shards;
 }
 
-/* Tokens for so many jobs as a claim will give by what the last one gave; the server makes those
- * that are missing of the seed, at a higher price. */
-static void put_tokens(struct pawli_pg_call *call, struct pawli_pg_args *args, size_t jobs_max)
+/* Tokens for so many jobs; the server makes those that are missing of the seed, at a higher
+ * price. */
+static void put_tokens(struct pawli_pg_call *call, struct pawli_pg_args *args, size_t count)
 {
-    size_t count = 2 * call->handle->claimed_last;
-    if (count > jobs_max)
-        count = jobs_max;
-    if (call->handle->claimed_last < MANY_MIN || count == 0) {
+    if (count == 0) {
         pawli_pg_arg_array_null(args, PAWLI_PG_UUID);
         return;
     }
@@ -91,6 +92,18 @@ static void put_tokens(struct pawli_pg_call *call, struct pawli_pg_args *args, s
         pawli_pg_item_uuid(args, token.bytes);
     }
     pawli_pg_array_end(args);
+}
+
+/* As many as a claim will give, by what the last one gave. */
+static size_t guess(const struct pawli_pg_handle *handle, size_t jobs_max)
+{
+    size_t count = 2 * handle->claimed_last;
+    return count < jobs_max ? count : jobs_max;
+}
+
+static int64_t bytes_max_of(const pawl_claim_args *claim)
+{
+    return claim->bytes_max != PAWL_DEFAULT ? claim->bytes_max : BYTES_MAX_DEFAULT;
 }
 
 static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, size_t jobs_max)
@@ -113,11 +126,22 @@ static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, 
         pawli_pg_item_optional(args, claim->lines[i].lease_ms);
     pawli_pg_array_end(args);
     pawli_pg_arg_int4(args, (int64_t)jobs_max);
-    pawli_pg_arg_int8(args,
-                      claim->bytes_max != PAWL_DEFAULT ? claim->bytes_max : BYTES_MAX_DEFAULT);
+    pawli_pg_arg_int8(args, bytes_max_of(claim));
     pawli_pg_arg_seed(call, args);
+    bool are_many = call->handle->claimed_last >= MANY_MIN;
+    put_tokens(call, args, are_many ? guess(call->handle, jobs_max) : 0);
+    pawli_pg_arg_bool(args, are_many);
+}
+
+static void put_few(struct pawli_pg_call *call, const pawl_claim_args *claim, size_t jobs_max)
+{
+    struct pawli_pg_args *args = pawli_pg_call_add(call, few_sql);
+    pawli_pg_arg_text(args, claim->worker);
+    pawli_pg_arg_text(args, claim->lines[0].queue);
+    pawli_pg_arg_int4(args, (int64_t)jobs_max);
+    pawli_pg_arg_optional(args, claim->lines[0].lease_ms);
+    pawli_pg_arg_int8(args, bytes_max_of(claim));
     put_tokens(call, args, jobs_max);
-    pawli_pg_arg_bool(args, call->handle->claimed_last >= MANY_MIN);
 }
 
 /* ---- the order */
@@ -323,27 +347,96 @@ static bool give_all(const PGresult *answer, const struct claimed *rows, size_t 
     return true;
 }
 
-pawl_code pawli_pg_claim(pawl_store *store, const pawl_claim_args *args, pawl_job *ret_jobs,
-                         size_t jobs_max, size_t *ret_count, pawl_err *err)
+/* Make the claim that was put together. */
+static pawl_code run_claim(struct pawli_pg_call *call, const pawl_claim_args *args,
+                           pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err)
 {
-    struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store)};
-    put_claim(&call, args, jobs_max);
-    pawl_code rc = pawli_pg_call_run(&call, CLAIM_SHAPE, err);
+    pawl_code rc = pawli_pg_call_run(call, CLAIM_SHAPE, err);
     size_t count = 0;
-    if (rc == PAWL_OK && PQntuples(call.answers[0]) > 0) {
-        struct claimed *rows = sort_rows(call.answers[0], args, &count);
+    if (rc == PAWL_OK && PQntuples(call->answers[0]) > 0) {
+        struct claimed *rows = sort_rows(call->answers[0], args, &count);
         /* The leases are granted: their worker must ask for them. */
         if (count > jobs_max)
-            rc = pawli_pg_call_spoilt(&call, err);
-        else if (rows == NULL || !give_all(call.answers[0], rows, count, args->worker, ret_jobs))
+            rc = pawli_pg_call_spoilt(call, err);
+        else if (rows == NULL || !give_all(call->answers[0], rows, count, args->worker, ret_jobs))
             rc = pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
         free(rows);
     }
-    if (rc == PAWL_OK) {
-        call.handle->claimed_last = count;
+    if (rc == PAWL_OK)
         *ret_count = count;
+    return rc;
+}
+
+/* ---- a few */
+
+/* How many a claim is for, where pawl.claim_few() may do; else 0. Where it last would not, it is
+ * left alone for a while. */
+static size_t few_of(struct pawli_pg_handle *handle, const pawl_claim_args *args, size_t jobs_max)
+{
+    if (handle->shards != 1 || args->lines_count != 1)
+        return 0;
+    if ((size_t)args->lines[0].jobs_max < jobs_max)
+        jobs_max = (size_t)args->lines[0].jobs_max;
+    if (jobs_max > FEW_MAX)
+        return 0;
+    if (handle->few_pause > 0) {
+        handle->few_pause--;
+        return 0;
+    }
+    return jobs_max;
+}
+
+/* *ret_is_done: that was the claim; else nothing was claimed, and it goes as others do. */
+static pawl_code claim_few(struct pawli_pg_handle *handle, const pawl_claim_args *args,
+                           pawl_job *ret_jobs, size_t few, size_t *ret_count, bool *ret_is_done,
+                           pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = handle};
+    put_few(&call, args, few);
+    pawl_code rc = run_claim(&call, args, ret_jobs, few, ret_count, err);
+    *ret_is_done = rc != PAWL_OK || PQntuples(call.answers[0]) != 1 || !is_head(call.answers[0], 0);
+    if (*ret_is_done) {
+        handle->few_refusals = 0;
+    } else {
+        handle->few_pause = 1u << handle->few_refusals;
+        handle->few_refusals += handle->few_refusals < FEW_DOUBLES_MAX;
     }
     pawli_pg_call_clear(&call);
+    return rc;
+}
+
+/* ---- the verb */
+
+static pawl_code claim_lines(struct pawli_pg_handle *handle, const pawl_claim_args *args,
+                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = handle};
+    put_claim(&call, args, jobs_max);
+    pawl_code rc = run_claim(&call, args, ret_jobs, jobs_max, ret_count, err);
+    pawli_pg_call_clear(&call);
+    return rc;
+}
+
+pawl_code pawli_pg_claim(pawl_store *store, const pawl_claim_args *args, pawl_job *ret_jobs,
+                         size_t jobs_max, size_t *ret_count, pawl_err *err)
+{
+    struct pawli_pg_handle *handle = pawli_pg_handle_of(store);
+    int64_t limit_ms = handle->limit_ms;
+    struct timespec until = pawli_wait_until(limit_ms);
+    size_t few = few_of(handle, args, jobs_max);
+    bool is_done = false;
+    pawl_code rc = PAWL_OK;
+    if (few > 0)
+        rc = claim_few(handle, args, ret_jobs, few, ret_count, &is_done, err);
+    if (!is_done) {
+        /* Both together have the time of one. */
+        int64_t left_ms = few > 0 ? pawli_pg_left_ms(until) : limit_ms;
+        handle->limit_ms = left_ms > 0 ? left_ms : 1;
+        rc = claim_lines(handle, args, ret_jobs, jobs_max, ret_count, err);
+        handle->limit_ms = limit_ms;
+    }
+    if (rc == PAWL_OK)
+        handle->claimed_last = *ret_count;
     return rc;
 }
 

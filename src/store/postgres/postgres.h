@@ -247,9 +247,11 @@ struct pawli_pg_handle {
     int64_t call_timeout_ms;
     int64_t limit_ms; /* a call takes no longer than this either: see pawl_store_limit() */
     int64_t shards;
-    bool is_notifying;   /* whether hints are sent, as of the last connection */
-    size_t next_shard;   /* where the next claim begins */
-    size_t claimed_last; /* jobs that the last claim gave: what to expect of the next */
+    bool is_notifying;     /* whether hints are sent, as of the last connection */
+    size_t next_shard;     /* where the next claim begins */
+    size_t claimed_last;   /* jobs that the last claim gave: what to expect of the next */
+    unsigned few_refusals; /* by pawl.claim_few(), one after the other */
+    unsigned few_pause;    /* claims that do not try it */
 
     struct pawli_pg_link link;
     int64_t reconnects;           /* failed in a row */

@@ -27,6 +27,7 @@ alter table pawl.worklease_terminal set (fillfactor = 70, autovacuum_vacuum_scal
 -- LIMIT with a parameter is planned anew at each call otherwise, and a plan made for an empty table would not be any other.
 alter function pawl.enqueue_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.claim_lines set plan_cache_mode = force_generic_plan;
+alter function pawl.claim_few set plan_cache_mode = force_generic_plan;
 alter function pawl.renew_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.settle_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.release_batch set plan_cache_mode = force_generic_plan;
