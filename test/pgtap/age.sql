@@ -15,7 +15,8 @@ begin
         start_by = start_by - p_by;
     update pawl.worker set since = since - p_by, last_seen = last_seen - p_by;
     update pawl.mark set at = at - p_by;
-    update pawl.sweep set at = at - p_by, next_at = next_at - p_by;
+    update pawl.sweep set at = at - p_by, next_at = next_at - p_by,
+        timed_from = timed_from - (extract(epoch from p_by) * 1000000)::int8;
     update pawl.worklease set acquired_at = acquired_at - p_by, lease_expires_at = lease_expires_at - p_by;
     update pawl.endpoint set created_at = created_at - p_by, changed_at = changed_at - p_by, switched_at = switched_at - p_by,
                              failing_since = failing_since - p_by;

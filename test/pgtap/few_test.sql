@@ -82,6 +82,9 @@ select is(pg_temp.few_after($$select pawl_test.release(pawl_test.take())$$), 'no
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000); update pawl.job set next_attempt_at = now() where lane = 3$$), 'no',
           'or one whose time has come');
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000)$$), '1', 'but where its time has not');
+select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000);
+                              update pawl.job set next_attempt_at = now() where lane = 3; update pawl.sweep set timed_from = (select max(pos) + 1 from pawl.job)$$), '1',
+          'or where it is before those that a sweep has seen');
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now()$$), 'no', 'not where leases are to be looked for');
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now() + interval '1 hour'$$), 'no', 'or would be looked for too late');
 select is(pg_temp.few_after($$delete from pawl.sweep$$), 'no', 'or nobody knows when');

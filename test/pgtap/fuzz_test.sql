@@ -253,7 +253,8 @@ begin
         start_by = case when start_by between '1000-01-01' and '3000-01-01' then start_by - p_by else start_by end,
         pos = case when lane = 3 and pos between 0 and 32503680000000000 then pos - (extract(epoch from p_by) * 1000000)::int8 else pos end;
     update pawl.mark set at = at - p_by;
-    update pawl.sweep set at = at - p_by, next_at = next_at - p_by;
+    update pawl.sweep set at = at - p_by, next_at = next_at - p_by,
+        timed_from = case when timed_from between 0 and 32503680000000000 then timed_from - (extract(epoch from p_by) * 1000000)::int8 else timed_from end;
 end $$;
 
 -- ---- once with the constraints, once without

@@ -149,4 +149,29 @@ select ok((select count(*) from pawl.mark) > 0, 'there are marks');
 select pawl_test.age('1 min');
 select pawl_test.reap();
 select is((select count(*) from (select from pawl.mark group by line_id, priority, lane, kind having count(*) > 2) m), 0::int8, 'old marks are deleted');
+-- Where the walk of those that wait for their time begins: at the first of them, or ten seconds ago.
+create function pg_temp.timed_from() returns int8 language sql as $$
+    select s.timed_from from pawl.sweep s join pawl.queue q on q.queue_id * 4096 = s.line_id and q.name = 'timed' where s.kind = 0 order by s.at desc limit 1
+$$;
+create function pg_temp.sweep_again() returns void language sql as $$ update pawl.sweep set next_at = at where kind = 0 $$;
+select pawl_test.put('timed');
+select is(pawl_test.done(pawl_test.take(p_queue => 'timed')), 1, 'a line is swept');
+select ok(pg_temp.timed_from() between pawl.micros(now() - interval '11 s') and pawl.micros(now() - interval '9 s'), 'of those that wait for their time there are none: ten seconds ago');
+select pawl.enqueue('timed', 'late', p_delay_ms => 60000);
+select pawl.enqueue('timed', 'later', p_delay_ms => 60000, p_priority => 2);
+update pawl.job j set pos = j.pos - 80000000, next_attempt_at = j.next_attempt_at - interval '80 s' where j.lane = 3 and j.payload = 'late';
+select is(pawl_test.take_count(2, p_queue => 'timed'), 0::int8, 'one that was committed more than ten seconds late is not found at once');
+select pg_temp.sweep_again();
+select is(pawl_test.take_count(1, p_queue => 'timed'), 1::int8, 'but by the next sweep');
+select pawl.enqueue('timed', 'x', p_delay_ms => 60000) from generate_series(1, 3);
+update pawl.job j set pos = j.pos - 80000000 + j.seq, next_attempt_at = j.next_attempt_at - interval '80 s' where j.lane = 3 and j.payload = 'x';
+select min(j.pos) first_timed from pawl.job j join pawl.queue q on q.queue_id * 4096 = j.line_id and q.name = 'timed' where j.lane = 3 and j.payload = 'x' \gset
+select pg_temp.sweep_again();
+select is(pawl_test.take_count(1, p_queue => 'timed'), 1::int8, 'of three that are due one is taken');
+select is(pg_temp.timed_from(), :first_timed, 'the walk begins at the first that the sweep has seen');
+select is(pawl_test.take_count(5, p_queue => 'timed'), 2::int8, 'so that the others are found without another one');
+update pawl.job j set pos = j.pos - 80000000, next_attempt_at = j.next_attempt_at - interval '80 s' where j.lane = 3 and j.payload = 'later';
+select pg_temp.sweep_again();
+select is(pawl_test.take_count(5, p_queue => 'timed'), 1::int8, 'whatever their priority');
+
 select * from finish();

@@ -249,6 +249,7 @@ static const char age_sql[] =
     "        execute format('update %%s set %%s', v_table.name, v_table.changes) using v_by;\n"
     "    end loop;\n"
     "    update pawl.job set pos = pos - %lld where lane = 3;\n"
+    "    update pawl.sweep set timed_from = timed_from - %lld;\n"
     "end $$";
 
 static const char turn_sql[] =
@@ -261,7 +262,7 @@ static void age(struct place *place, int64_t ms)
     if (place->is_exact)
         (void)snprintf(sql, sizeof(sql), turn_sql, us);
     else
-        (void)snprintf(sql, sizeof(sql), age_sql, us, us);
+        (void)snprintf(sql, sizeof(sql), age_sql, us, us, us);
     if (!run(place->conn, sql))
         abort(); /* a case that goes on now proves nothing */
     /* Each age leaves a dead copy of every row: more than the server's own vacuum comes after. */

@@ -196,7 +196,8 @@ create unlogged table pawl.sweep (
     kind int2 not null,
     at timestamptz not null,
     next_at timestamptz not null,
-    reached int8[] -- priority, lane, pos and seq of the last job that the reaper has looked at; NULL: it has been through
+    timed_from int8, -- of kind 0: before this position no job waits for its time; but see sweep_line()
+    reached int8[] -- of kind 1: priority, lane, pos and seq of the last job that the reaper has looked at; NULL: it has been through
 );
 create index sweep_last on pawl.sweep (line_id, kind, at);
 

@@ -69,6 +69,7 @@ declare
     v_lease_ms int8;
     v_run_ms int8;
     v_swept_until timestamptz;
+    v_timed_from int8; -- see sweep_line()
     v_aside_left int4 := 100 + 2 * least(p_jobs_max, 10000); -- jobs that it puts away and cannot take; the rest is the reaper's
     v_here int8;
     v_is_inside boolean; -- has passed a gate
@@ -124,10 +125,10 @@ begin
                 end if;
             end if;
             v_now := clock_timestamp();
-            select s.next_at into v_swept_until from pawl.sweep s
+            select s.next_at, s.timed_from into v_swept_until, v_timed_from from pawl.sweep s
             where s.shard = v_shard and s.line_id = v_line and s.kind = 0 and s.at <= v_now order by s.at desc limit 1;
             if (v_swept_until > v_now) is not true then
-                select w.until, w.aside_left into v_swept_until, v_aside_left
+                select w.until, w.aside_left, w.timed_from into v_swept_until, v_aside_left, v_timed_from
                 from pawl.sweep_line(v_shard, v_line, v_queue.levels,
                                      v_room + case when v_queue.max_in_flight is not null then greatest(
                                          pawl.count_in_flight(v_shard, v_line, v_queue.levels) - v_limit, 0) else 0 end,
@@ -141,14 +142,14 @@ begin
             loop
                 if v_stuck is null then
                     select k.picked, k.timed, coalesce(v_marks, k.marks) into v_rows, v_timed, v_marks
-                    from pawl.pick(v_shard, v_line, v_queue.levels, greatest(v_room, v_asked)) k;
+                    from pawl.pick(v_shard, v_line, v_queue.levels, greatest(v_room, v_asked), v_timed_from) k;
                     v_is_plain := v_timed is null and v_queue.max_in_flight is null;
                     if v_is_plain and v_queue.has_keys then
                         v_is_plain := v_asked is null and v_rows is not null and pawl.are_unkeyed(v_shard, v_rows);
                     end if;
                 else
                     select k.picked, k.timed into v_rows, v_timed
-                    from pawl.pick_past(v_shard, v_line, v_queue.levels, v_asked, v_stuck) k;
+                    from pawl.pick_past(v_shard, v_line, v_queue.levels, v_asked, v_stuck, v_timed_from) k;
                 end if;
                 if v_queue.has_keys and not v_is_plain then
                     v_met := cardinality(v_rows);
@@ -275,7 +276,7 @@ begin
                     v_bytes_left := v_bytes_left - v_given.bytes; -- where that is too much, it has ended
                     if v_swept_until > v_now + pawl.ms(v_lease_ms) then
                         v_swept_until := v_now + pawl.ms(v_lease_ms);
-                        perform pawl.sweep_note(v_shard, v_line, v_now, v_swept_until);
+                        perform pawl.sweep_note(v_shard, v_line, v_now, v_swept_until, v_timed_from);
                     end if;
                     if v_queue.max_in_flight is not null then
                         perform pawl.note_taken(v_shard, v_line, v_picked);
@@ -344,8 +345,8 @@ end $$;
 -- Locks up to p_max jobs of a line in the order of their claim: by priority, then those that came back, those whose time has
 -- come, late commits, arrivals. Gives where their rows are, which stay there while they are locked, so that nobody need look for
 -- them again; the ids of those whose time has come; and the marks that may be moved. Written in one piece, and without aggregates, because it is the price of a claim of one job. pick_past() is the same with keys to pass by.
-create function pawl.pick(p_shard int4, p_line int4, p_levels int4, p_max int4, out picked tid[], out timed uuid[],
-                          out marks pawl.mark[])
+create function pawl.pick(p_shard int4, p_line int4, p_levels int4, p_max int4, p_timed_from int8, out picked tid[],
+                          out timed uuid[], out marks pawl.mark[])
 language plpgsql as $$
 declare
     c_versions_max constant int4 := 2147483647; -- it could not rise any more
@@ -364,7 +365,7 @@ begin
                 v_rows := array(
                     select j.ctid from pawl.job j
                     where j.shard = p_shard and j.line_id = p_line and j.priority = v_priority and j.lane = 3
-                      and j.pos <= pawl.micros(v_now) and j.state = 0 and j.next_attempt_at <= v_now
+                      and j.pos >= p_timed_from and j.pos <= pawl.micros(v_now) and j.state = 0 and j.next_attempt_at <= v_now
                       and j.lease_version < c_versions_max
                       and (j.start_by is null or j.start_by > v_now)
                     order by j.pos, j.seq limit v_left for update skip locked);

@@ -26,6 +26,7 @@ declare
     v_run_ms int8;
     v_max_retries int4;
     v_swept_until timestamptz;
+    v_timed_from int8; -- see sweep_line()
     v_mark pawl.mark; -- of arrivals
     v_back pawl.mark; -- of those that came back
     v_is_calm boolean := false;
@@ -39,12 +40,12 @@ begin
         and current_setting('transaction_isolation') = 'read committed') is true then
         lock table pawl.gate in row share mode; -- see begin_limit()
         select q.queue_id * 4096, coalesce(p_lease_ms, q.lease_ms), q.max_retries,
-               pawl.run_ms(q.execution_timeout_ms, 3 * coalesce(p_lease_ms, q.lease_ms)),
-               (select s.next_at from pawl.sweep s
-                where s.shard = 0 and s.line_id = q.queue_id * 4096 and s.kind = 0 and s.at <= v_now order by s.at desc limit 1)
-        into v_line, v_lease_ms, v_max_retries, v_run_ms, v_swept_until
+               pawl.run_ms(q.execution_timeout_ms, 3 * coalesce(p_lease_ms, q.lease_ms))
+        into v_line, v_lease_ms, v_max_retries, v_run_ms
         from pawl.queue q
         where q.name = p_queue and q.levels = 32 and not q.is_paused and not q.has_keys and q.max_in_flight is null;
+        select s.next_at, s.timed_from into v_swept_until, v_timed_from from pawl.sweep s
+        where s.shard = 0 and s.line_id = v_line and s.kind = 0 and s.at <= v_now order by s.at desc limit 1;
         if v_swept_until > v_now and v_swept_until <= v_now + pawl.ms(v_lease_ms) then
             select * into v_mark from pawl.mark k
             where k.shard = 0 and k.line_id = v_line and k.priority = 5 and k.lane = 0 and k.kind = 0
@@ -61,7 +62,7 @@ begin
                        and (j.pos, j.seq) >= (v_back.pos, v_back.seq) and j.state = 0
                      order by j.pos, j.seq limit 1) is null
                 and ((select j.next_attempt_at from pawl.job j
-                      where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 3
+                      where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 3 and j.pos >= v_timed_from
                       order by j.pos, j.seq limit 1) <= v_now) is not true;
             if v_mark.holes <> '{}' or v_back.holes <> '{}' then
                 v_is_calm := v_is_calm and (pawl.mark_holes(v_mark, null)).holes = '{}'

@@ -199,8 +199,8 @@ begin
 end $$;
 
 -- Locks jobs of a line as pick() does, but none of the keys in p_without.
-create function pawl.pick_past(p_shard int4, p_line int4, p_levels int4, p_max int4, p_without text[], out picked tid[],
-                               out timed uuid[])
+create function pawl.pick_past(p_shard int4, p_line int4, p_levels int4, p_max int4, p_without text[], p_timed_from int8,
+                               out picked tid[], out timed uuid[])
 language plpgsql as $$
 declare
     c_versions_max constant int4 := 2147483647;
@@ -217,6 +217,9 @@ begin
         foreach v_lane in array '{1, 3, 0}'::int4[] loop
             v_mark := case when v_lane = 3 then pawl.mark_none(p_shard, p_line, v_priority::int2, 3::int2, 0::int2)
                            else pawl.mark_read(p_shard, p_line, v_priority::int2, v_lane::int2, 0::int2) end;
+            if v_lane = 3 then
+                v_mark.pos := p_timed_from;
+            end if;
             for v_range in
                 select h.pos pos, h.seq seq, least(h.pos + 1, v_mark.pos) end_pos,
                        case when h.pos < v_mark.pos then 0 else v_mark.seq end end_seq

@@ -255,8 +255,13 @@ end $$;
 -- those that claim next, because the walk that finds them costs more than they do. Gives the instant up to which nothing more
 -- will expire, and leaves it as a hint. Of jobs that are Failed by it, or have to wait first, it recovers p_aside_max at most:
 -- whoever claims must not pay for all of them.
+--
+-- Also gives where the walk of those that wait for their time may begin: at the first of them, or ten seconds ago. Those that were
+-- claimed stay in the index while an old transaction may see them, and each claim would walk over them all. A position
+-- there is an instant, so that whoever commits late puts a job before it: where that is by more than ten seconds, the next sweep
+-- finds it, some seconds later.
 create function pawl.sweep_line(p_shard int4, p_line int4, p_levels int4, p_max int4, p_aside_max int4, p_seed bytea,
-                                out until timestamptz, out aside_left int4)
+                                out until timestamptz, out aside_left int4, out timed_from int8)
 language plpgsql as $$
 declare
     c_worth constant int4 := 50; -- jobs, of one walk
@@ -267,6 +272,12 @@ declare
     v_left int4 := greatest(p_max, c_worth);
 begin
     aside_left := p_aside_max;
+    select least(pawl.micros(v_now - interval '10 s'), min(f.pos)) into timed_from
+    from generate_series(0, 9) p(priority)
+    cross join lateral (select j.pos from pawl.job j
+                        where j.shard = p_shard and j.line_id = p_line and j.priority = p.priority and j.lane = 3
+                        order by j.pos, j.seq limit 1) f
+    where p_levels & (1 << p.priority) <> 0;
     loop
         v_ids := array(select e.id from pawl.expired_in_reach(p_shard, p_line, p_levels, least(v_left, aside_left), v_now) e
                        order by e.expires_at nulls first, e.id limit least(v_left, aside_left));
@@ -285,12 +296,14 @@ begin
     -- committed yet: therefore never for long.
     select least(min(e.expires_at), v_now + interval '5 s') into until
     from pawl.expired_in_reach(p_shard, p_line, p_levels, 1, 'infinity') e;
-    insert into pawl.sweep (shard, line_id, kind, at, next_at) values (p_shard, p_line, 0, v_now, until);
+    insert into pawl.sweep (shard, line_id, kind, at, next_at, timed_from) values (p_shard, p_line, 0, v_now, until, timed_from);
 end $$;
 
 -- After a claim: the line's hint must not be later than the first deadline just given.
-create function pawl.sweep_note(p_shard int4, p_line int4, p_now timestamptz, p_expires_at timestamptz) returns void
+create function pawl.sweep_note(p_shard int4, p_line int4, p_now timestamptz, p_expires_at timestamptz, p_timed_from int8)
+returns void
 language plpgsql as $$
 begin
-    insert into pawl.sweep (shard, line_id, kind, at, next_at) values (p_shard, p_line, 0, p_now, p_expires_at);
+    insert into pawl.sweep (shard, line_id, kind, at, next_at, timed_from)
+    values (p_shard, p_line, 0, p_now, p_expires_at, p_timed_from);
 end $$;
