@@ -79,11 +79,14 @@ select is(pg_temp.few_after($$update pawl.queue set max_in_flight = 1$$), 'no', 
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'keyed', p_ordering_key => 'k')$$), 'no', 'or keys');
 select is(pg_temp.few_after($$select pawl_test.put(p_priority => 7)$$), 'no', 'or other priorities');
 select is(pg_temp.few_after($$select pawl_test.release(pawl_test.take())$$), 'no', 'or a job that came back');
-select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000); update pawl.job set next_attempt_at = now() where lane = 3$$), 'no',
+select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000); update pawl.job set next_attempt_at = now(), pos = pawl.micros(now()) where lane = 3$$), 'no',
           'or one whose time has come');
+select is(pg_temp.few_after($$select pawl.enqueue('q', d::text::bytea, p_delay_ms => d) from generate_series(60000, 61000, 1000) d;
+                              update pawl.job set pos = pos - 70000000 where lane = 3; update pawl.job set next_attempt_at = now() where payload = '61000'$$), 'no',
+          'also behind one that was put off by hand');
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000)$$), '1', 'but where its time has not');
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60000);
-                              update pawl.job set next_attempt_at = now() where lane = 3; update pawl.sweep set timed_from = (select max(pos) + 1 from pawl.job)$$), '1',
+                              update pawl.job set next_attempt_at = now(), pos = pawl.micros(now()) where lane = 3; update pawl.sweep set timed_from = (select max(pos) + 1 from pawl.job)$$), '1',
           'or where it is before those that a sweep has seen');
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now()$$), 'no', 'not where leases are to be looked for');
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now() + interval '1 hour'$$), 'no', 'or would be looked for too late');
@@ -110,7 +113,7 @@ select is(pg_temp.few(n), 'no', 'a number of jobs that it is not for') from unne
 select is(pg_temp.few(1, p_lease_ms => l), 'no', 'a lease that there is not') from unnest('{99,315360000001}'::int8[]) l;
 select is(pg_temp.few(1, p_bytes_max => b), 'no', 'a limit in bytes that there is not') from unnest('{0,null}'::int8[]) b;
 select is((select count(*) from pawl.claim_few('w', 'q', 2, 30000, 1000, t::uuid[]) c where c.id is null), 1::int8, 'a token is missing')
-from unnest(array[null, '{}', '{' || md5('1') || '}', '{null,' || md5('1') || '}', '[0:1]={' || md5('1') || ',' || md5('2') || '}',
+from unnest(array[null, '{}', '{' || md5('1') || '}', '{null,' || md5('1') || '}', '{' || md5('1') || ',' || md5('2') || ',null}', '[0:1]={' || md5('1') || ',' || md5('2') || '}',
                   '{{' || md5('1') || '},{' || md5('2') || '}}']) t;
 select is(pg_temp.few(2, p_bytes_max => 7), 'no', 'two jobs of four bytes are more than seven');
 select is((select count(*) from pawl.job where state = 1), 0::int8, 'and none of all these has a lease');

@@ -220,4 +220,68 @@ select dblink_exec('b', 'commit');
 select results_eq($$select payload from pawl.claim_outbox_batch(9, 'w1', 30, 'o')$$, $$values ('below'::bytea)$$, 'what it put in then is found');
 
 select dblink_disconnect('b');
+select dblink_connect('b', format('dbname=%s host=%s port=5432 user=%s', current_database(), current_setting('unix_socket_directories'), current_user));
+-- A claim of a few that waits at the gate judges by the clock as it is afterwards.
+select pawl_test.put('few');
+select is(pawl_test.done(pawl_test.take(p_queue => 'few')), 1, 'a line on which nothing else is to be done');
+begin;
+lock table pawl.gate in exclusive mode; -- as who sets a limit does
+select dblink_send_query('b', $$select count(id)::text from pawl.claim_few('w', 'few', 1, 30000, 1000, array[gen_random_uuid()]) having count(*) <> 1 or count(id) = 1$$);
+select until_b_waits();
+select pawl_test.put('few');
+commit;
+select results_eq('select b_answer()', $$values ('1')$$, 'a job that came while it waited is given out');
+select b_answer();
+select pawl.enqueue('few', 'late', p_start_within_ms => 600000);
+begin;
+lock table pawl.gate in exclusive mode;
+select dblink_send_query('b', $$select count(id)::text from pawl.claim_few('w', 'few', 1, 30000, 1000, array[gen_random_uuid()]) having count(*) <> 1 or count(id) = 1$$);
+select until_b_waits();
+update pawl.job set start_by = clock_timestamp() where payload = 'late';
+commit;
+select results_eq('select b_answer()', $$values ('0')$$, 'one that could have been started until then is not');
+select b_answer();
+
+-- Beside an old transaction a claim does not walk over those that waited for their time and are done.
+create procedure pg_temp.drain() language plpgsql as $$
+declare
+    v_ids uuid[];
+    v_tokens uuid[];
+    v_versions int4[];
+begin
+    loop
+        select array_agg(c.id), array_agg(c.lease_token), array_agg(c.lease_version) into v_ids, v_tokens, v_versions
+        from pawl.claim_batch(0, 'w', '{old}', '{1000}', null, 1000, 1 << 30, sha256('0')) c;
+        commit;
+        exit when v_ids is null;
+        perform from pawl.settle_batch(0, 'w', v_ids, v_tokens, v_versions, array_fill(0::int2, array[cardinality(v_ids)]), null, null, null, null, '\x00');
+        commit;
+    end loop;
+end $$;
+-- Pages that a claim of one job reads, which finds nothing.
+create function pg_temp.pages(p_how text) returns int8 language plpgsql as $$
+declare
+    v_line text;
+begin
+    for v_line in execute 'explain (analyze, buffers, costs off, timing off, summary off) ' || p_how loop
+        if v_line ~ 'Buffers: shared hit=' then
+            return (regexp_match(v_line, 'hit=(\d+)'))[1]::int8;
+        end if;
+    end loop;
+end $$;
+select dblink_exec('b', 'begin isolation level repeatable read');
+select b_says('select pg_current_xact_id()::text') <> '' is_old;
+select count(*) from (select pawl.enqueue_batch(0, array_fill('old'::text, array[10000]), array(select gen_random_uuid() from generate_series(1, 10000)),
+                                                array_fill('x'::bytea, array[10000]), p_delays_ms => array_fill(60000::int8, array[10000]))) e;
+select pawl_test.age('2 minutes');
+call pg_temp.drain();
+select is((select count(*) from pawl.job where line_id = (select queue_id * 4096 from pawl.queue where name = 'old')), 0::int8, 'ten thousand are done');
+update pawl.sweep set next_at = at where kind = 0;
+update pawl.mark set at = at - interval '11 s';
+call pg_temp.drain(); -- sweeps, and moves the marks
+select count(*) from pawl.claim_few('w', 'old', 1, 30000, 1000, array[gen_random_uuid()]); -- is planned
+select cmp_ok(pg_temp.pages($$select from pawl.claim_batch(0, 'w', '{old}', '{1}', null, 1, 1 << 30, sha256('0'))$$), '<', 100::int8, 'a claim reads a few pages');
+select cmp_ok(pg_temp.pages($$select from pawl.claim_few('w', 'old', 1, 30000, 1000, array[gen_random_uuid()])$$), '<', 100::int8, 'so does one of a few');
+select dblink_disconnect('b');
+
 select * from finish();

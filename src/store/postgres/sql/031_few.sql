@@ -20,7 +20,7 @@ set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_sort = off 
 set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now timestamptz;
     v_line int4;
     v_lease_ms int8;
     v_run_ms int8;
@@ -36,9 +36,10 @@ declare
 begin
     if (octet_length(p_worker) <= 128 and p_worker ~ '^[!-~]+$' and p_jobs_max between 1 and 64
         and (p_lease_ms between 100 and 315360000000) is not false and p_bytes_max >= 1
-        and p_tokens[1] is not null and p_tokens[p_jobs_max] is not null
+        and p_tokens[1] is not null and p_tokens[p_jobs_max] is not null and array_position(p_tokens, null) is null
         and current_setting('transaction_isolation') = 'read committed') is true then
         lock table pawl.gate in row share mode; -- see begin_limit()
+        v_now := clock_timestamp(); -- it may have waited
         select q.queue_id * 4096, coalesce(p_lease_ms, q.lease_ms), q.max_retries,
                pawl.run_ms(q.execution_timeout_ms, 3 * coalesce(p_lease_ms, q.lease_ms))
         into v_line, v_lease_ms, v_max_retries, v_run_ms
@@ -61,9 +62,10 @@ begin
                      where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 1
                        and (j.pos, j.seq) >= (v_back.pos, v_back.seq) and j.state = 0
                      order by j.pos, j.seq limit 1) is null
-                and ((select j.next_attempt_at from pawl.job j
-                      where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 3 and j.pos >= v_timed_from
-                      order by j.pos, j.seq limit 1) <= v_now) is not true;
+                and (select true from pawl.job j
+                     where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 3 and j.pos >= v_timed_from
+                       and j.pos <= pawl.micros(v_now)
+                     order by j.pos, j.seq limit 1) is null;
             if v_mark.holes <> '{}' or v_back.holes <> '{}' then
                 v_is_calm := v_is_calm and (pawl.mark_holes(v_mark, null)).holes = '{}'
                                        and (pawl.mark_holes(v_back, null)).holes = '{}';

@@ -276,6 +276,7 @@ begin
     from generate_series(0, 9) p(priority)
     cross join lateral (select j.pos from pawl.job j
                         where j.shard = p_shard and j.line_id = p_line and j.priority = p.priority and j.lane = 3
+                          and j.pos < pawl.micros(v_now - interval '10 s')
                         order by j.pos, j.seq limit 1) f
     where p_levels & (1 << p.priority) <> 0;
     loop
