@@ -151,6 +151,12 @@ select ok((select count(*) from pawl.mark) > 0, 'there are marks');
 select pawl_test.age('1 min');
 select pawl_test.reap();
 select is((select count(*) from (select from pawl.mark group by line_id, priority, lane, kind having count(*) > 2) m), 0::int8, 'old marks are deleted');
+insert into pawl.sweep (shard, line_id, kind, at, next_at, reached)
+values (0, 2147483647 - 4095, 1, now() - interval '2 hours', now(), '{1}'), (0, 2147483647 - 4095, 1, now() - interval '1 hour', now(), '{2}'),
+       (0, 2147483647 - 4095, 1, now() + interval '1 hour', now(), '{3}');
+select pawl_test.reap();
+select is((select array_agg(reached[1] order by reached) from pawl.sweep where line_id = 2147483647 - 4095), '{2,3}',
+          'of sweeps the last one stays, whatever a clock that was ahead has left');
 -- Where the walk of those that wait for their time begins: at the first of them, or ten seconds ago.
 create function pg_temp.timed_from() returns int8 language sql as $$
     select s.timed_from from pawl.sweep s join pawl.queue q on q.queue_id * 4096 = s.line_id and q.name = 'timed' where s.kind = 0 order by s.at desc limit 1
