@@ -61,12 +61,14 @@ static pawl_code enqueue(pawl_store *store)
     return rc == PAWL_OK ? result.code : rc;
 }
 
-/* Claim one, which is settled elsewhere or never. */
+/* Claim one, which is settled elsewhere or never. From two queues: such a claim is the same
+ * statement each time. */
 static pawl_code claim(pawl_store *store, size_t *ret_count)
 {
     pawl_job job;
-    pawl_claim_line line = {.queue = "mail", .jobs_max = 1, .lease_ms = 600000};
-    pawl_claim_args args = {"w1", &line, 1, PAWL_DEFAULT};
+    pawl_claim_line lines[] = {{.queue = "mail", .jobs_max = 1, .lease_ms = 600000},
+                               {.queue = "none", .jobs_max = 1, .lease_ms = 600000}};
+    pawl_claim_args args = {"w1", lines, 2, PAWL_DEFAULT};
     pawl_code rc = pawl_claim(store, &args, &job, 1, ret_count, NULL);
     if (rc == PAWL_OK && *ret_count == 1)
         pawl_job_clear(&job);
