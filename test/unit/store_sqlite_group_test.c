@@ -32,7 +32,10 @@ struct caller {
     pawl_store *store;
     const char *payload;
     size_t payload_len;
-    bool is_bad; /* makes a call that fails */
+    bool is_bad;        /* makes a call that fails */
+    bool is_repeatable; /* and that says that it can be run again */
+    int fails_max;      /* how often it fails; 0: always */
+    int runs;           /* of a bad call */
     pthread_t thread;
     pawl_id id;
     pawl_code code;
@@ -42,8 +45,12 @@ struct caller {
 /* Puts something into the file, and then finds that it cannot go on. */
 static bool fail_half_way(struct pass *pass, void *args)
 {
-    (void)args; /* none */
-    return pawli_sqlite_queue_need(pass, "half-way") && pawli_sqlite_spoil(pass, SQLITE_NOMEM);
+    struct caller *caller = args;
+    caller->runs++;
+    if (!pawli_sqlite_queue_need(pass, "half-way"))
+        return false;
+    return (caller->fails_max > 0 && caller->runs > caller->fails_max) ||
+           pawli_sqlite_spoil(pass, SQLITE_NOMEM);
 }
 
 static void *call(void *user)
@@ -52,8 +59,9 @@ static void *call(void *user)
     pawl_enqueue_row row;
     pawl_enqueued enqueued;
     if (caller->is_bad) {
-        caller->code = pawli_sqlite_write(caller->store, &(struct write){.run = fail_half_way},
-                                          &caller->err);
+        const struct write write = {
+            .run = fail_half_way, .args = caller, .is_repeatable = caller->is_repeatable};
+        caller->code = pawli_sqlite_write(caller->store, &write, &caller->err);
         return NULL;
     }
     pawl_enqueue_init(&row);
@@ -189,6 +197,202 @@ static void one_that_fails_fails_alone(void **state)
     lite_check(&world);
     lite_world_end(&world);
 }
+
+/* The same among calls that share what they do until one of them fails: those are run again, each
+ * for itself. What comes behind them in the group has not been run before. */
+static void one_that_can_be_run_again_fails_alone(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    for (int fails_max = 0; fails_max <= 1; fails_max++) {
+        struct caller callers[THREADS] = {{0}};
+        make_world(&world);
+        callers[2] = (struct caller){.is_bad = true, .is_repeatable = true, .fails_max = fails_max};
+        callers[5] = (struct caller){.is_bad = true};
+        assert_int_equal(gather(&world, callers, THREADS, NULL), 1);
+        for (size_t i = 0; i < THREADS; i++) {
+            bool is_failing = i == 5 || (i == 2 && fails_max == 0);
+            assert_int_equal(callers[i].code, is_failing ? PAWL_NO_MEMORY : PAWL_OK);
+        }
+        assert_int_equal(callers[2].runs, 2);
+        assert_int_equal(callers[5].runs, 1);
+        assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_job"), THREADS - 2);
+        assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_queue"), 1 + fails_max);
+        lite_check(&world);
+        lite_world_end(&world);
+    }
+}
+
+/* How often the writer has run a statement. */
+static int runs_of(const struct lite_world *world, enum statement statement)
+{
+    sqlite3_stmt *stmt = world->sqlite->writer.statements[statement];
+    return stmt != NULL ? sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_RUN, 0) : 0;
+}
+
+/* What makes it cheap that a hundred threads enqueue one by one. */
+static void a_group_does_once_what_its_calls_share(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    struct caller callers[THREADS] = {{0}};
+    make_world(&world);
+    lite_put(&world, "mail");
+    int queues = runs_of(&world, S_QUEUE_BY_NAME);
+    int begins = runs_of(&world, S_BEGIN_WRITE);
+    assert_int_equal(gather(&world, callers, THREADS, NULL), 1);
+    assert_int_equal(runs_of(&world, S_QUEUE_BY_NAME) - queues, 1);
+    assert_int_equal(runs_of(&world, S_BEGIN_WRITE) - begins, 1);
+    assert_int_equal(runs_of(&world, S_INSERT_JOBS), THREADS / ARRIVALS_MAX);
+    assert_int_equal(runs_of(&world, S_INSERT_JOB), 1 + THREADS % ARRIVALS_MAX);
+    assert_int_equal(runs_of(&world, S_SAVE), 0);
+    assert_int_equal(runs_of(&world, S_EXISTS), 0); /* ids were minted for these calls */
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_job"), THREADS + 1);
+    lite_world_end(&world);
+}
+
+/* Q-ENQUEUE: an id that somebody gave is looked for, alone and among ones that were minted. */
+static void ids_that_were_given_are_looked_for(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    pawl_enqueue_row rows[2];
+    pawl_enqueued results[2];
+    pawl_err err;
+    make_world(&world);
+    pawl_id id = lite_put(&world, "mail");
+    for (size_t i = 0; i < 2; i++) {
+        pawl_enqueue_init(&rows[i]);
+        rows[i].queue = "mail";
+    }
+    rows[1].id = id;
+    assert_int_equal(pawl_enqueue(world.store, rows, 2, results, &err), PAWL_OK);
+    assert_int_equal(results[0].code, PAWL_OK);
+    assert_int_equal(results[1].code, PAWL_EXISTS);
+    assert_int_equal(pawl_enqueue(world.store, &rows[1], 1, results, &err), PAWL_OK);
+    assert_int_equal(results[0].code, PAWL_EXISTS);
+    lite_check(&world);
+    lite_world_end(&world);
+}
+
+/* ---- new jobs that are written together */
+
+#define MANY 24
+
+/* Rows of every kind: what stands alone stands between what does not. */
+static void fill_rows(pawl_enqueue_row *rows)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        pawl_enqueue_init(&rows[i]);
+        rows[i].queue = i % 10 == 3 ? "post" : "mail";
+        rows[i].payload = "a payload that is long enough";
+        rows[i].payload_len = i < 8 ? i + 1 : i % 3 * 5;
+        rows[i].headers = i % 6 == 1 ? "Kind: odd\n" : NULL;
+        rows[i].ordering_key = i == 1 || i == 4 || i == 13 ? "key" : NULL;
+        rows[i].dedupe_key = i == 6 || i == 7 ? "once" : NULL;
+        rows[i].delay_ms = i % 7 == 2 ? 1000 : 0;
+        rows[i].start_within_ms = i % 7 == 5 ? 5000 : PAWL_DEFAULT;
+        rows[i].priority = (int)(i % 10);
+        rows[i].max_retries = i % 4 == 1 ? 7 : PAWL_DEFAULT;
+    }
+}
+
+/* The same rows make the same jobs, in one call and in one call each. */
+static void jobs_are_the_same_together_and_alone(void **state)
+{
+    (void)state; /* none */
+    struct lite_world worlds[2];
+    pawl_enqueue_row rows[MANY];
+    pawl_enqueued results[2][MANY];
+    char attach[sizeof("ATTACH '' AS other") + 4096];
+    fill_rows(rows);
+    for (size_t i = 0; i < 2; i++) {
+        make_world(&worlds[i]);
+        for (size_t at = 0; at < MANY; at += i == 0 ? MANY : 1)
+            assert_int_equal(
+                pawl_enqueue(worlds[i].store, &rows[at], i == 0 ? MANY : 1, &results[i][at], NULL),
+                PAWL_OK);
+    }
+    assert_int_equal(runs_of(&worlds[0], S_INSERT_JOBS), 2);
+    assert_int_equal(runs_of(&worlds[1], S_INSERT_JOBS), 0);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(results[0][i].code, results[1][i].code);
+    assert_int_equal(results[0][7].code, PAWL_DUPLICATE);
+    sqlite3 *db = lite_connect(&worlds[0]);
+    (void)snprintf(attach, sizeof(attach), "ATTACH '%s' AS other", worlds[1].sqlite->path);
+    (void)lite_run(db, attach);
+    assert_int_equal(lite_run(db, "SELECT count(*) FROM main.pawl_job JOIN other.pawl_job "
+                                  "USING (number, id)"),
+                     MANY - 1);
+    assert_int_equal(lite_run(db, "SELECT count(*) FROM (SELECT * FROM main.pawl_job "
+                                  "EXCEPT SELECT * FROM other.pawl_job)"),
+                     0);
+    assert_int_equal(lite_run(db, "SELECT count(*) FROM (SELECT * FROM main.pawl_payload "
+                                  "EXCEPT SELECT * FROM other.pawl_payload)"),
+                     0);
+    assert_int_equal(lite_run(db, "SELECT count(*) FROM main.pawl_payload") -
+                         lite_run(db, "SELECT count(*) FROM other.pawl_payload"),
+                     0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    for (size_t i = 0; i < 2; i++) {
+        lite_check(&worlds[i]);
+        lite_world_end(&worlds[i]);
+    }
+}
+
+#define BAD_LEN 13
+#define REFUSE                                                                   \
+    "CREATE TRIGGER refuse BEFORE INSERT ON pawl_job WHEN new.payload_len = 13 " \
+    "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+
+/* One of a group fails although its job was written by the statement of all. */
+static void one_that_is_written_with_others_fails_alone(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    struct caller callers[ARRIVALS_MAX] = {{0}};
+    make_world(&world);
+    (void)lite_ask(&world, REFUSE);
+    for (size_t i = 0; i < ARRIVALS_MAX; i++) {
+        callers[i].payload = "a payload of a job";
+        callers[i].payload_len = i == 5 ? BAD_LEN : i + 1;
+    }
+    (void)gather(&world, callers, ARRIVALS_MAX, NULL); /* by another connection at last */
+    for (size_t i = 0; i < ARRIVALS_MAX; i++)
+        assert_int_equal(callers[i].code == PAWL_OK, i != 5);
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_job"), ARRIVALS_MAX - 1);
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_payload"), ARRIVALS_MAX - 1);
+    (void)lite_ask(&world, "DROP TRIGGER refuse");
+    lite_check(&world);
+    lite_world_end(&world);
+}
+
+/* Of a call that fails nothing stays, also of rows before the bad one. */
+static void a_call_that_fails_leaves_nothing(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    pawl_enqueue_row rows[ARRIVALS_MAX];
+    pawl_enqueued results[ARRIVALS_MAX];
+    make_world(&world);
+    (void)lite_ask(&world, REFUSE);
+    for (size_t i = 0; i < ARRIVALS_MAX; i++) {
+        pawl_enqueue_init(&rows[i]);
+        rows[i].queue = "mail";
+        rows[i].payload = "a payload of a job";
+        rows[i].payload_len = i == 5 ? BAD_LEN : i + 1;
+    }
+    assert_int_not_equal(pawl_enqueue(world.store, rows, ARRIVALS_MAX, results, NULL), PAWL_OK);
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_job"), 0);
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_queue"), 0);
+    assert_int_equal(pawl_enqueue(world.store, rows, 5, results, NULL), PAWL_OK);
+    assert_int_equal(lite_ask(&world, "SELECT count(*) FROM pawl_job"), 5);
+    (void)lite_ask(&world, "DROP TRIGGER refuse");
+    lite_check(&world);
+    lite_world_end(&world);
+}
+
+/* ---- commits and limits */
 
 /* Nobody is told OK whose work went with the group's. */
 static void a_commit_that_fails_fails_all(void **state)
@@ -331,6 +535,52 @@ static void a_limit_holds_for_who_leads_and_who_waits(void **state)
     assert_int_equal(pawl_now(store, &now, &err), PAWL_OK); /* needs no lock */
     pawl_store_close(store);
     lite_check(&world);
+    lite_world_end(&world);
+}
+
+#define FIRST_LIMIT_MS 200
+
+/* Whoever waits in a round waits with the others of it: the next of them leads where the one that
+ * came first has given up. */
+static void another_leads_where_the_first_gives_up(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    struct holder holder;
+    struct caller callers[2] = {{0}};
+    make_world(&world);
+    struct caller first = {.world = &world, .store = lite_world_handle(&world)};
+    pawl_store_limit(first.store, FIRST_LIMIT_MS);
+    begin_to_hold(&world, &holder);
+    assert_int_equal(pthread_create(&first.thread, NULL, call, &first), 0);
+    while (waiting_calls(world.sqlite) < 1)
+        (void)sched_yield();
+    start_callers(&world, callers, 2); /* in good time: else they are a round of their own */
+    end_callers(&first, 1);
+    assert_int_equal(first.code, PAWL_DOWN);
+    bool is_late = end_to_hold(&holder);
+    end_callers(callers, 2);
+    assert_false(is_late);
+    assert_int_equal(callers[0].code, PAWL_OK);
+    assert_int_equal(callers[1].code, PAWL_OK);
+    assert_null(world.sqlite->first);
+    assert_false(world.sqlite->is_led);
+    lite_check(&world);
+    lite_world_end(&world);
+}
+
+/* A source that is safe to share needs no lock; any other has one. */
+static void the_system_is_asked_without_a_lock(void **state)
+{
+    (void)state; /* none */
+    struct lite_world world;
+    lite_world_make(&world);
+    lite_world_open(&world);
+    assert_ptr_equal(world.sqlite->random.user, world.sqlite);
+    lite_world_close(&world);
+    world.options.random = pawl_random_system();
+    lite_world_open(&world);
+    assert_true(world.sqlite->random.next == pawl_random_system()->next);
     lite_world_end(&world);
 }
 
@@ -484,6 +734,14 @@ int main(void)
         cmocka_unit_test(a_group_is_bounded_by_bytes),
         cmocka_unit_test(a_group_is_bounded_by_calls),
         cmocka_unit_test(one_that_fails_fails_alone),
+        cmocka_unit_test(one_that_can_be_run_again_fails_alone),
+        cmocka_unit_test(a_group_does_once_what_its_calls_share),
+        cmocka_unit_test(ids_that_were_given_are_looked_for),
+        cmocka_unit_test(jobs_are_the_same_together_and_alone),
+        cmocka_unit_test(one_that_is_written_with_others_fails_alone),
+        cmocka_unit_test(a_call_that_fails_leaves_nothing),
+        cmocka_unit_test(another_leads_where_the_first_gives_up),
+        cmocka_unit_test(the_system_is_asked_without_a_lock),
         cmocka_unit_test(a_commit_that_fails_fails_all),
         cmocka_unit_test(calls_that_wait_too_long_are_told),
         cmocka_unit_test(a_limit_holds_for_who_leads_and_who_waits),

@@ -273,9 +273,7 @@ static bool claim_line(struct pass *pass, struct claim *claim, const pawl_claim_
 static bool claim_lines(struct pass *pass, void *args)
 {
     struct claim *claim = args;
-    const pawl_sqlite *sqlite = pass->sqlite;
-    bool is_system = sqlite->source == pawl_random_system(); /* safe to share by itself */
-    claim->tokens = (struct pawli_stock){.random = is_system ? sqlite->source : &sqlite->random,
+    claim->tokens = (struct pawli_stock){.random = &pass->sqlite->random,
                                          .wanted = claim->jobs_max * sizeof(pawl_token)};
     for (size_t i = 0; i < claim->args->lines_count && !claim->is_full; i++)
         if (!claim_line(pass, claim, &claim->args->lines[i]))

@@ -7,7 +7,13 @@
  *        the truth about a commit that failed (S3).
  * Never: answers before the commit has returned; lets one call's failure undo another's work
  *        without saying so; holds the mutex over anything that touches the file.
- * Locks: sqlite.mutex, for the queue and the answers.
+ * Locks: sqlite.mutex, for the queue. Answers are told without it, by words that threads wait on:
+ *        a hundred that are woken would only wait for it again, one behind the other.
+ *
+ * Calls come in rounds, and a round is committed together. While one is on its way, the next one
+ * gathers; whoever came first in it leads it. The lead goes on only after the answers are told:
+ * most of those who are told have come back with their next call by then, so that as few commits
+ * as possible are made for as many calls as wait.
  *
  * A commit that fails may have reached the disk all the same: the log's last page may be there, and
  * whoever opens the file after a crash would find it. So a failed commit is mended: a small
@@ -18,8 +24,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/word.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 /* What a row of a call counts for beside its payload. */
@@ -121,7 +129,7 @@ static pawl_code run(struct pass *pass, pass_run *what, void *args, pawl_err *er
 
 /* A call among others: its failure is its own, unless SQLite has undone all of the transaction.
  * Gives SQLITE_OK while the transaction stands. */
-static int run_in_group(pawl_sqlite *sqlite, struct call *call)
+static int run_apart(pawl_sqlite *sqlite, struct call *call)
 {
     struct connection *writer = &sqlite->writer;
     struct pass pass = {.sqlite = sqlite, .connection = writer};
@@ -134,6 +142,24 @@ static int run_in_group(pawl_sqlite *sqlite, struct call *call)
     if (call->code != PAWL_OK)
         rc = pawli_sqlite_simple(writer, S_SAVE_BACK);
     return rc == SQLITE_OK ? pawli_sqlite_simple(writer, S_SAVE_END) : rc;
+}
+
+/* The calls from `first` to before `end`, which can all be run again, without a savepoint: for each
+ * call one would copy every page that it writes to. False: one has failed, and nothing of the
+ * transaction is to be kept. */
+static bool run_together(pawl_sqlite *sqlite, struct call *first, const struct call *end)
+{
+    struct pass pass = {.sqlite = sqlite, .connection = &sqlite->writer};
+    for (struct call *call = first; call != end; call = call->next) {
+        /* The queue that the one before has read is still what it was: see struct write. */
+        pass.rc = SQLITE_OK;
+        pass.code = PAWL_OK;
+        pass.is_next_alike = call->next != end && call->next->run == call->run;
+        call->code = run(&pass, call->run, call->args, &call->err);
+        if (call->code != PAWL_OK)
+            return false;
+    }
+    return true;
 }
 
 /* ---- the end of a transaction */
@@ -178,7 +204,7 @@ static void fail_group(const pawl_sqlite *sqlite, struct call *group, int rc, bo
                                   : pawli_sqlite_fail_unknown(sqlite, rc, &call->err);
 }
 
-/* ---- leading */
+/* ---- a transaction */
 
 /* Begin a transaction of the writer's, and see what others have done meanwhile. */
 static int begin(pawl_sqlite *sqlite, pawl_mono until)
@@ -203,8 +229,26 @@ static bool is_any_done(const struct call *group)
     return false;
 }
 
+/* Run the calls of a group, those that can be run again first. Gives SQLITE_OK where the
+ * transaction stands. */
+static int run_calls(pawl_sqlite *sqlite, struct call *group, pawl_mono until)
+{
+    int rc = SQLITE_OK;
+    struct call *rest = group;
+    while (rest != NULL && rest->is_repeatable)
+        rest = rest->next;
+    if (!run_together(sqlite, group, rest)) {
+        roll_back(&sqlite->writer);
+        rc = begin(sqlite, until);
+        rest = group;
+    }
+    for (struct call *call = rest; call != NULL && rc == SQLITE_OK; call = call->next)
+        rc = run_apart(sqlite, call);
+    return rc;
+}
+
 /* Run a group in the transaction that was begun, and end it. */
-static void run_group(pawl_sqlite *sqlite, struct call *group)
+static void run_group(pawl_sqlite *sqlite, struct call *group, pawl_mono until)
 {
     struct connection *writer = &sqlite->writer;
     bool is_known = true;
@@ -213,8 +257,7 @@ static void run_group(pawl_sqlite *sqlite, struct call *group)
         struct pass pass = {.sqlite = sqlite, .connection = writer};
         group->code = run(&pass, group->run, group->args, &group->err);
     } else {
-        for (struct call *call = group; call != NULL && rc == SQLITE_OK; call = call->next)
-            rc = run_in_group(sqlite, call);
+        rc = run_calls(sqlite, group, until);
     }
     if (rc != SQLITE_OK || !is_any_done(group))
         roll_back(writer);
@@ -226,25 +269,69 @@ static void run_group(pawl_sqlite *sqlite, struct call *group)
         sqlite->position_seen = sqlite->drawn[SEQUENCE_POSITION].last;
 }
 
-/* Take the calls that wait longest out of the queue, within the bounds. Under the mutex. */
-static struct call *take_group(pawl_sqlite *sqlite)
+/* Bring the calls that can be run again before the others. They all came before the transaction
+ * began, and none is answered before it ends: any order of them is one that they can have had. */
+static struct call *put_in_order(struct call *group)
 {
-    struct call *group = sqlite->first;
-    struct call *last = group;
-    int64_t bytes = group->bytes;
-    for (int count = 1; count < GROUP_CALLS_MAX && last->next != NULL; count++) {
-        if (last->next->bytes > GROUP_BYTES_MAX - bytes)
-            break;
+    struct call *first = NULL;
+    struct call *rest = NULL;
+    struct call **first_end = &first;
+    struct call **rest_end = &rest;
+    for (struct call *call = group; call != NULL; call = call->next) {
+        struct call ***end = call->is_repeatable ? &first_end : &rest_end;
+        **end = call;
+        *end = &call->next;
+    }
+    *rest_end = NULL;
+    *first_end = rest;
+    return first;
+}
+
+/* ---- the queue: under the mutex */
+
+static void begin_round(pawl_sqlite *sqlite)
+{
+    sqlite->round++;
+    sqlite->round_calls = 0;
+    sqlite->round_bytes = 0;
+}
+
+/* The first of a round, which will lead it, waits on a word of its own; the others can be told all
+ * at once. */
+static void add(pawl_sqlite *sqlite, struct call *call)
+{
+    if (sqlite->round_calls == GROUP_CALLS_MAX ||
+        (sqlite->round_calls > 0 && call->bytes > GROUP_BYTES_MAX - sqlite->round_bytes))
+        begin_round(sqlite);
+    call->round = sqlite->round;
+    call->word = sqlite->round_calls == 0 ? &call->state
+                                          : &sqlite->words[call->round % ROUNDS_COUNT];
+    sqlite->round_calls++;
+    sqlite->round_bytes += call->bytes;
+    if (sqlite->last != NULL)
+        sqlite->last->next = call;
+    else
+        sqlite->first = call;
+    sqlite->last = call;
+}
+
+/* Take the round that has waited longest. */
+static struct call *take_round(pawl_sqlite *sqlite)
+{
+    struct call *first = sqlite->first;
+    struct call *last = first;
+    first->is_taken = true;
+    while (last->next != NULL && last->next->round == first->round) {
         last = last->next;
-        bytes += last->bytes;
+        last->is_taken = true;
     }
     sqlite->first = last->next;
     if (sqlite->first == NULL)
         sqlite->last = NULL;
     last->next = NULL;
-    for (struct call *call = group; call != NULL; call = call->next)
-        call->is_taken = true;
-    return group;
+    if (sqlite->round == first->round)
+        begin_round(sqlite);
+    return first;
 }
 
 static void take_out(pawl_sqlite *sqlite, struct call *call)
@@ -258,74 +345,123 @@ static void take_out(pawl_sqlite *sqlite, struct call *call)
         sqlite->last = before;
 }
 
-/* Answer the calls of a group. They are told without the mutex, since each would only wait for it;
- * a handle that is closed waits until that is over. Takes and leaves the mutex. */
-static void answer_group(pawl_sqlite *sqlite, struct call *group, bool is_hint)
+/* ---- telling */
+
+static void tell_round(_Atomic uint32_t *word)
 {
-    pthread_cond_t *answered[GROUP_CALLS_MAX];
-    size_t count = 0;
-    pawli_sqlite_lock(sqlite);
-    if (is_hint)
-        pawli_sqlite_hint(sqlite);
-    while (group != NULL) {
-        struct call *next = group->next; /* once it is answered it may be gone */
-        answered[count++] = &group->handle->answered;
-        group->is_done = true;
-        group = next;
-    }
-    sqlite->is_telling = true;
-    pawli_sqlite_unlock(sqlite);
-    for (size_t i = 0; i < count; i++)
-        (void)pthread_cond_signal(answered[i]); /* cannot fail on a valid condition */
-    pawli_sqlite_lock(sqlite);
-    sqlite->is_telling = false;
-    if (sqlite->closers > 0)
-        (void)pthread_cond_broadcast(&sqlite->hinted); /* likewise */
-    pawli_sqlite_unlock(sqlite);
+    (void)atomic_fetch_add_explicit(word, 1, memory_order_release); /* what it was matters not */
+    pawli_word_wake(word, INT_MAX);
 }
 
-/* Lead one group to its end; `own` waits among those in the queue. Without the mutex. */
+/* Tell the thread of a call, which from then on may be gone, and the call with it. Gives the word
+ * of its round where that is still to be told. */
+static _Atomic uint32_t *tell(struct call *call, enum call_state state)
+{
+    _Atomic uint32_t *word = call->word;
+    bool is_own = word == &call->state;
+    atomic_store_explicit(&call->state, state, memory_order_release);
+    if (is_own)
+        pawli_word_wake(word, 1);
+    return is_own ? NULL : word;
+}
+
+void pawli_sqlite_hand_over(pawl_sqlite *sqlite)
+{
+    pawli_sqlite_lock(sqlite);
+    assert(sqlite->is_led);
+    struct call *next = sqlite->first;
+    sqlite->is_led = next != NULL;
+    if (next != NULL)
+        next->is_leading = true; /* so that it stays until it is told */
+    pawli_sqlite_unlock(sqlite);
+    _Atomic uint32_t *word = next != NULL ? tell(next, CALL_LEADS) : NULL;
+    if (word != NULL) /* the first of its round has not waited so long: rare */
+        tell_round(word);
+}
+
+/* Answer the calls of a group. Nobody else looks at them any more. */
+static void answer_group(struct call *group, const struct call *own)
+{
+    _Atomic uint32_t *round = NULL;
+    while (group != NULL) {
+        struct call *call = group;
+        group = call->next;
+        _Atomic uint32_t *word = call != own ? tell(call, CALL_DONE) : NULL;
+        if (word != NULL)
+            round = word;
+    }
+    if (round != NULL)
+        tell_round(round);
+}
+
+/* ---- leading */
+
+/* Lead one group to its end; `own` is the first in the queue. Without the mutex. */
 static void lead(pawl_sqlite *sqlite, struct call *own)
 {
     int rc = begin(sqlite, own->until);
     bool is_foreign_work = rc == SQLITE_OK && pawli_sqlite_look_abroad(sqlite);
     pawli_sqlite_lock(sqlite);
+    assert(sqlite->first == own);
     struct call *group = NULL;
-    if (rc == SQLITE_OK) {
-        group = take_group(sqlite);
-    } else {
-        /* The others have deadlines of their own, and may find it well again. */
-        take_out(sqlite, own);
-        own->code = pawli_sqlite_fail(sqlite, rc, &own->err);
-        own->is_done = true;
-    }
+    if (rc == SQLITE_OK)
+        group = take_round(sqlite);
+    else
+        take_out(sqlite, own); /* the others have deadlines of their own, and may find it well */
     pawli_sqlite_unlock(sqlite);
-    if (group == NULL)
+    if (group == NULL) {
+        own->code = pawli_sqlite_fail(sqlite, rc, &own->err);
+        pawli_sqlite_hand_over(sqlite);
         return;
-
-    run_group(sqlite, group);
-    answer_group(sqlite, group, sqlite->is_hinting || is_foreign_work);
+    }
+    group = put_in_order(group);
+    run_group(sqlite, group, own->until);
+    if (sqlite->is_hinting || is_foreign_work) {
+        pawli_sqlite_lock(sqlite);
+        pawli_sqlite_hint(sqlite);
+        pawli_sqlite_unlock(sqlite);
+    }
+    answer_group(group, own);
     pawli_sqlite_checkpoint_if_due(sqlite);
+    pawli_sqlite_hand_over(sqlite);
 }
 
-/* Wait while another thread leads. A call whose time is up is taken back, unless it is on its way:
- * a leader that may wait longer must not make it wait as long. Under the mutex. */
-static void await_answer(pawl_sqlite *sqlite, struct call *call)
+/* ---- waiting */
+
+/* Take a call back whose time is up, unless it is on its way: a leader that may wait longer must
+ * not make it wait as long. */
+static bool take_back(pawl_sqlite *sqlite, struct call *call)
 {
-    pthread_cond_t *answered = &call->handle->answered;
-    if (call->is_taken) {
-        (void)pthread_cond_wait(answered, &sqlite->mutex); /* cannot fail: both are valid */
-        return;
+    pawli_sqlite_lock(sqlite);
+    bool is_ours = !call->is_taken && !call->is_leading;
+    if (is_ours)
+        take_out(sqlite, call);
+    pawli_sqlite_unlock(sqlite);
+    return is_ours;
+}
+
+/* Wait while another thread leads, until the call is done or leads itself. */
+static enum call_state await(pawl_sqlite *sqlite, struct call *call)
+{
+    bool is_timed = true;
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(call->word, memory_order_acquire);
+        uint32_t state = atomic_load_explicit(&call->state, memory_order_acquire);
+        if (state != CALL_WAITS)
+            return (enum call_state)state;
+        int64_t left_ms = is_timed ? pawli_mono_diff_ms(pawli_sqlite_mono(), call->until) : 0;
+        if (left_ms > 0) {
+            struct timespec until = pawli_wait_until(left_ms);
+            pawli_word_wait(call->word, seen, &until);
+        } else if (!is_timed) {
+            pawli_word_wait(call->word, seen, NULL);
+        } else if (take_back(sqlite, call)) {
+            call->code = pawli_sqlite_fail(sqlite, SQLITE_BUSY, &call->err); /* S3: unseen */
+            return CALL_DONE;
+        } else {
+            is_timed = false;
+        }
     }
-    int64_t left_ms = pawli_mono_diff_ms(pawli_sqlite_mono(), call->until);
-    if (left_ms > 0) {
-        struct timespec until = pawli_wait_until(left_ms);
-        (void)pthread_cond_timedwait(answered, &sqlite->mutex, &until); /* looked at again */
-        return;
-    }
-    take_out(sqlite, call);
-    call->code = pawli_sqlite_fail(sqlite, SQLITE_BUSY, &call->err); /* S3: nobody has seen it */
-    call->is_done = true;
 }
 
 pawl_code pawli_sqlite_write(pawl_store *store, const struct write *write, pawl_err *err)
@@ -333,32 +469,21 @@ pawl_code pawli_sqlite_write(pawl_store *store, const struct write *write, pawl_
     struct handle *handle = pawli_sqlite_handle(store);
     pawl_sqlite *sqlite = handle->sqlite;
     struct call call = {
-        .handle = handle,
         .run = write->run,
         .args = write->args,
+        .is_repeatable = write->is_repeatable,
         .bytes = (int64_t)(write->payload_bytes + write->rows_count * ROW_BYTES),
         .until = pawli_mono_add_ms(pawli_sqlite_mono(), handle->limit_ms),
     };
+    atomic_init(&call.state, CALL_WAITS);
     pawli_sqlite_lock(sqlite);
-    if (sqlite->last != NULL)
-        sqlite->last->next = &call;
-    else
-        sqlite->first = &call;
-    sqlite->last = &call;
-    while (!call.is_done) {
-        if (sqlite->is_led) {
-            await_answer(sqlite, &call);
-            continue;
-        }
-        sqlite->is_led = true;
-        pawli_sqlite_unlock(sqlite);
-        lead(sqlite, &call);
-        pawli_sqlite_lock(sqlite);
-        sqlite->is_led = false;
-        if (sqlite->first != NULL)
-            (void)pthread_cond_signal(&sqlite->first->handle->answered); /* to lead next */
-    }
+    bool is_leading = !sqlite->is_led;
+    call.is_leading = is_leading;
+    sqlite->is_led = true;
+    add(sqlite, &call);
     pawli_sqlite_unlock(sqlite);
+    if (is_leading || await(sqlite, &call) == CALL_LEADS)
+        lead(sqlite, &call);
     if (call.code != PAWL_OK && err != NULL)
         *err = call.err;
     return call.code;

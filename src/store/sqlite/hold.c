@@ -85,7 +85,10 @@ pawl_code pawli_sqlite_renew(pawl_store *store, const char *worker, const pawl_r
     if (renewals.results == NULL)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     pawl_code rc = pawli_sqlite_write(
-        store, &(struct write){.run = renew_all, .args = &renewals, .rows_count = rows_count}, err);
+        store,
+        &(struct write){
+            .run = renew_all, .args = &renewals, .rows_count = rows_count, .is_repeatable = true},
+        err);
     if (rc == PAWL_OK)
         memcpy(ret_results, renewals.results, rows_count * sizeof(*ret_results));
     free(renewals.results);

@@ -150,7 +150,10 @@ pawl_code pawli_sqlite_settle(pawl_store *store, const char *worker, const pawl_
     if (batch.results == NULL)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     pawl_code rc = pawli_sqlite_write(
-        store, &(struct write){.run = settle_all, .args = &batch, .rows_count = rows_count}, err);
+        store,
+        &(struct write){
+            .run = settle_all, .args = &batch, .rows_count = rows_count, .is_repeatable = true},
+        err);
     if (rc == PAWL_OK)
         memcpy(ret_results, batch.results, rows_count * sizeof(*ret_results));
     free(batch.results);

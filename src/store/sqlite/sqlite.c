@@ -95,13 +95,8 @@ static void close_handle(pawl_store *store)
     pawli_sqlite_disconnect(&handle->reader);
     pawli_sqlite_lock(sqlite);
     assert(sqlite->handles > 0);
-    sqlite->closers++;
-    while (sqlite->is_telling)
-        (void)pthread_cond_wait(&sqlite->hinted, &sqlite->mutex); /* cannot fail: both are valid */
-    sqlite->closers--;
     sqlite->handles--;
     pawli_sqlite_unlock(sqlite);
-    (void)pthread_cond_destroy(&handle->answered); /* cannot fail: nobody waits */
     free(handle);
 }
 
@@ -175,11 +170,6 @@ pawl_code pawl_sqlite_open(pawl_sqlite *sqlite, pawl_store **ret_store, pawl_err
         free(handle);
         return pawli_sqlite_fail(sqlite, rc, err);
     }
-    if (!init_condition(&handle->answered)) {
-        pawli_sqlite_disconnect(&handle->reader);
-        free(handle);
-        return pawli_fail_plain(err, PAWL_NO_MEMORY);
-    }
     pawli_sqlite_lock(sqlite);
     sqlite->handles++;
     handle->hints_seen = sqlite->hints;
@@ -225,7 +215,9 @@ static pawl_sqlite *sqlite_new(const pawl_sqlite_options *options, char *path)
         return NULL;
     sqlite->clock = options->clock;
     sqlite->source = options->random;
-    sqlite->random = (pawl_random){.next = draw, .user = sqlite};
+    sqlite->random = options->random == pawl_random_system()
+                         ? *options->random /* safe to share by itself */
+                         : (pawl_random){.next = draw, .user = sqlite};
     sqlite->payload_max = options->payload_max;
     sqlite->call_timeout_ms = options->call_timeout_ms;
     sqlite->is_only_opened = options->is_only_opened;

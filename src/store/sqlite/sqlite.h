@@ -26,12 +26,16 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 #define STATES_ALL ((1u << (PAWL_FAILED + 1)) - 1)
 
 /* How many calls, and how many bytes of them, are committed together at most. */
-#define GROUP_CALLS_MAX 64
+#define GROUP_CALLS_MAX 128
 #define GROUP_BYTES_MAX (INT64_C(16) << 20)
+
+/* How many rounds of calls can wait without one being woken for another's answers. */
+#define ROUNDS_COUNT 16
 
 /* The write-ahead log is brought into the file once it has grown by so many pages. */
 #define CHECKPOINT_PAGES 1000
@@ -60,6 +64,8 @@ enum statement {
     S_DEDUPE_TAKEN_ORDERED,
     S_INSERT_JOB,
     S_INSERT_PAYLOAD,
+    S_INSERT_JOBS,
+    S_INSERT_PAYLOADS,
     S_PAYLOAD,
     S_DELETE_PAYLOAD,
     S_LIVE,
@@ -206,6 +212,19 @@ struct record {
     char ordering_key[PAWL_ORDERING_KEY_MAX + 1]; /* empty: none */
 };
 
+/* How many new jobs are written by one statement. */
+#define ARRIVALS_MAX 8
+
+/* A new job that has its place, and is still to be written. */
+struct arrival {
+    const pawl_enqueue_row *row; /* borrowed until it is written */
+    int64_t number;
+    int64_t queue_id;
+    pawl_wall now;
+    const char *ordering_key; /* NULL: none */
+    bool is_waiting;
+};
+
 /* One call while it runs on a connection. */
 struct pass {
     pawl_sqlite *sqlite;
@@ -215,6 +234,9 @@ struct pass {
     pawl_code code; /* a verdict on the call as a whole, where rc is SQLITE_OK */
     bool has_queue; /* `queue` was read by this call */
     struct queue queue;
+    bool is_next_alike; /* the next call does the same: what arrives may be written with its jobs */
+    size_t arrivals_count;
+    struct arrival arrivals[ARRIVALS_MAX];
 };
 
 /* What a call does, between the beginning and the end of a transaction. False: pass->rc or
@@ -237,23 +259,34 @@ struct drawn {
     bool is_changed;
 };
 
-/* A write on its way; see group.c. On the stack of the thread that waits for it. */
+/* What the thread of a call is told. */
+enum call_state {
+    CALL_WAITS,
+    CALL_LEADS, /* S1: is_led was set for it */
+    CALL_DONE
+};
+
+/* A write on its way; see group.c. On the stack of the thread that waits for it, which goes on as
+ * soon as it is told. */
 struct call {
-    struct call *next;
-    struct handle *handle;
+    _Atomic uint32_t state; /* enum call_state */
+    _Atomic uint32_t *word; /* what its thread waits on: its state, or the word of its round */
+    uint32_t round;         /* it is taken with the others of its round */
+    struct call *next;      /* this and the next two under the mutex, until it is taken */
+    bool is_taken;          /* into a group: from then on its end must be waited for */
+    bool is_leading;        /* it leads, or is about to be told so */
     pass_run *run;
     void *args;
+    bool is_repeatable;
     int64_t bytes;
     pawl_mono until;
-    bool is_taken; /* into a group: from then on its end must be waited for */
-    bool is_done;
-    pawl_code code; /* this and the next once it is done */
+    pawl_code code; /* this and the next: the leader's, once it is taken */
     pawl_err err;
 };
 
 struct pawl_sqlite {
     pthread_mutex_t mutex;
-    pthread_cond_t hinted; /* a hint or a wake has come, or is_telling has ended */
+    pthread_cond_t hinted; /* a hint or a wake has come */
 
     /* Set once, by pawl_sqlite_new(). */
     const pawl_clock *clock;
@@ -268,14 +301,18 @@ struct pawl_sqlite {
     int checkpoint_fd; /* of the file that is locked while somebody checkpoints; -1: none yet */
 
     /* Under the mutex. */
-    bool is_led;        /* S1 */
-    bool is_telling;    /* the leader tells handles of their answers */
-    size_t closers;     /* handles that wait for `hinted` until it has */
+    bool is_led;        /* S1; while it is not, no call waits */
     struct call *first; /* calls that wait, oldest first */
     struct call *last;
+    uint32_t round;      /* that new calls belong to */
+    int round_calls;     /* in it so far */
+    int64_t round_bytes; /* of these */
     uint64_t hints;      /* rises whenever a job may have become claimable */
     pawl_mono looked_at; /* when somebody last looked for what other processes did */
     size_t handles;
+
+    /* One for each round, which may be told while others gather: rises when its calls are told. */
+    _Atomic uint32_t words[ROUNDS_COUNT];
 
     /* The leader's: S1. */
     struct connection writer;
@@ -295,8 +332,7 @@ struct handle {
     pawl_sqlite *sqlite;
     struct connection reader;
     int64_t limit_ms; /* how long a call may wait: call_timeout_ms, or less by pawl_store_limit() */
-    pthread_cond_t answered; /* this handle's call is done, or may lead */
-    uint64_t hints_seen;     /* this and the next under the mutex */
+    uint64_t hints_seen; /* this and the next under the mutex */
     bool is_woken;
 };
 
@@ -395,8 +431,14 @@ struct write {
     void *args;
     size_t rows_count;
     size_t payload_bytes;
+    /* It may be run once more when what it did was undone, and changes nothing of a queue that is
+     * there. Then it needs no savepoint of its own. */
+    bool is_repeatable;
 };
 pawl_code pawli_sqlite_write(pawl_store *store, const struct write *write, pawl_err *err);
+
+/* Stop leading, and let the call lead that waits longest. Takes the mutex. */
+void pawli_sqlite_hand_over(pawl_sqlite *sqlite);
 
 /* Run a call on the handle's own connection, on one state of the file. */
 pawl_code pawli_sqlite_read(pawl_store *store, pass_run *run, void *args, pawl_err *err);

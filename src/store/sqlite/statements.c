@@ -8,6 +8,8 @@
  */
 #include "store/sqlite/sqlite.h"
 
+#include <assert.h>
+
 /* A job, live or ended, in the order of pawli_sqlite_read_record(). */
 #define LIVE                                                                                       \
     "number, id, queue_id, state, priority, rank, timed_at, position, next_attempt_at, start_by, " \
@@ -45,6 +47,16 @@
 
 #define EVENT "published_at, seq, id, type, is_minted, ordering_key, headers, payload "
 
+/* A row of a new job, in the order of enqueue.c; and as many of something as go together. */
+#define JOB_ROW "(?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#define JOB_INTO                                                                        \
+    "INTO pawl_job (number, id, queue_id, state, priority, rank, timed_at, position, "  \
+    "next_attempt_at, start_by, deadline, created_at, max_retries, timeout_ms, "        \
+    "backoff_base_ms, backoff_max_ms, dedupe_key, payload_len, ordering_key, key_seq, " \
+    "is_waiting) VALUES "
+#define TOGETHER(row) row ", " row ", " row ", " row ", " row ", " row ", " row ", " row
+static_assert(ARRIVALS_MAX == 8, "so many rows stand in TOGETHER");
+
 const char *const pawli_sqlite_texts[STATEMENTS_COUNT] = {
     [S_BEGIN] = "BEGIN",
     [S_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -73,13 +85,13 @@ const char *const pawli_sqlite_texts[STATEMENTS_COUNT] = {
                                "JOIN pawl_job AS j INDEXED BY pawl_job_dedupe_ordered "
                                "ON j.queue_id = e.queue_id AND j.dedupe_key = e.dedupe_key "
                                "AND j.ordering_key = e.ordering_key WHERE e.id = ?1",
-    [S_INSERT_JOB] =
-        "INSERT INTO pawl_job (number, id, queue_id, state, priority, rank, timed_at, position, "
-        "next_attempt_at, start_by, deadline, created_at, max_retries, timeout_ms, "
-        "backoff_base_ms, backoff_max_ms, dedupe_key, payload_len, ordering_key, key_seq, "
-        "is_waiting) VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?1, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, "
-        "?14, ?15, ?16, ?17, ?18)",
-    [S_INSERT_PAYLOAD] = "INSERT INTO pawl_payload (number, bytes, headers) VALUES (?1, ?2, ?3)",
+    [S_INSERT_JOB] = "INSERT " JOB_INTO JOB_ROW,
+    [S_INSERT_PAYLOAD] = "INSERT INTO pawl_payload (number, bytes, headers) VALUES (?, ?, ?)",
+    /* Where a row fails those before it stay, and the call that fails undoes them: to do so itself
+     * the statement would keep a copy of each page. */
+    [S_INSERT_JOBS] = "INSERT OR FAIL " JOB_INTO TOGETHER(JOB_ROW),
+    [S_INSERT_PAYLOADS] =
+        "INSERT OR FAIL INTO pawl_payload (number, bytes, headers) VALUES " TOGETHER("(?, ?, ?)"),
     [S_PAYLOAD] = "SELECT bytes, headers FROM pawl_payload WHERE number = ?1",
     [S_DELETE_PAYLOAD] = "DELETE FROM pawl_payload WHERE number = ?1",
     [S_LIVE] = "SELECT " LIVE "FROM pawl_job WHERE id = ?1",

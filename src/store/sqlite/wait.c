@@ -49,10 +49,8 @@ static void look_abroad(pawl_sqlite *sqlite)
     sqlite->writer.busy_until = now;
     bool is_new = pawli_sqlite_reconnect(sqlite, &sqlite->writer) == SQLITE_OK &&
                   pawli_sqlite_look_abroad(sqlite);
+    pawli_sqlite_hand_over(sqlite);
     pawli_sqlite_lock(sqlite);
-    sqlite->is_led = false;
-    if (sqlite->first != NULL)
-        (void)pthread_cond_signal(&sqlite->first->handle->answered); /* to lead next */
     if (is_new)
         pawli_sqlite_hint(sqlite);
 }
