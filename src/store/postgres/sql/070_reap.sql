@@ -60,6 +60,7 @@ create function pawl.overdue(p_shard int4, p_max int4, p_now timestamptz) return
 language plpgsql as $$
 #variable_conflict use_column
 declare
+    v_is_alone boolean := pg_try_advisory_xact_lock(7021, p_shard); -- for speed only
     v_queue pawl.queue;
     v_line int4;
     v_at timestamptz;
@@ -77,7 +78,9 @@ begin
         select s.at, s.reached into v_at, v_after from pawl.sweep s
         where s.shard = p_shard and s.line_id = v_line and s.kind = 1 and s.at <= p_now order by s.at desc limit 1;
         v_ids := null;
-        if v_after is not null or (v_at >= p_now - interval '1 minute') is not true then
+        -- One reaper at a time, however many there are. Where nobody has looked for so long, or ever, whoever holds the lock may be held up.
+        if (v_at >= p_now - case when v_after is null then interval '1 minute' else interval '4 s' end) is not true
+           and (v_is_alone or coalesce(v_at, '-infinity') < p_now - interval '2 minutes') then
             if v_after is null then
                 perform pawl.mend_line(p_shard, v_line, v_queue.levels, p_now);
                 perform pawl.mend_keys(p_shard, v_line, v_queue.has_keys);
