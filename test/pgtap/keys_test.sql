@@ -66,6 +66,33 @@ select is(take(), 'c,a', 'within a key priority is ignored; the first stands by 
 select finish('a'), finish('c');
 select is(rest(), 'b', 'and then the next');
 
+-- ---- who is first of a key that nobody holds, where a claim meets another one before
+select put('a', p_priority => 9), put('b', p_priority => 9), put('c', p_priority => 0);
+select is(take(1), 'a', 'the first of those that have arrived');
+select finish('a');
+select is(rest(), 'b c', 'and so on');
+select put('a', p_priority => 9), put('b', p_delay_ms => 60000, p_priority => 0), pawl_test.age('61 s');
+select is(take(1), 'a', 'one that has arrived comes before one whose time has come');
+select finish('a');
+select is(rest(), 'b', 'which is the next');
+select put_all('{a,b}', '{k,k}'), cancel('a');
+select put('c', p_delay_ms => 60000, p_priority => 0), pawl_test.age('61 s');
+select is((select string_agg(lane::text, ',' order by key_seq) from pawl.job), '1,3', 'one came back');
+select is(take(1), 'b', 'and comes before one whose time has come');
+select finish('b');
+select is(rest(), 'c', 'which is the next');
+select put('a'), put('b', p_delay_ms => 60000, p_priority => 0), pawl_test.age('61 s');
+update pawl.job set lane = 2 where convert_from(payload, 'UTF8') = 'a'; -- nobody does that but by hand
+select is(take(1), 'a', 'one that is parked comes before one whose time has come');
+select finish('a');
+select is(rest(), 'b', 'which is the next');
+select put('a'), put('b');
+update pawl.job set lane = 9 where convert_from(payload, 'UTF8') = 'a';
+select is(take(), 'b', 'one that stands in no lane keeps nobody waiting');
+select finish('b'), pawl_test.age('61 s');
+select is(pawl_test.reap(), 0::int8, 'until it is put right');
+select is(rest(), 'a', 'and comes');
+
 -- ---- what keeps the others waiting
 select put('a'), put('b');
 select take(), finish('a', 'RETRYABLE', 60);
@@ -178,6 +205,14 @@ select is(rest(), 'b c', 'and is given to the next of it');
 -- ---- settled in batches
 select put('a' || i, 'k' || i % 3) from generate_series(1, 9) i;
 select is(rest(), 'a1,a2,a3 a4,a5,a6 a7,a8,a9', 'a claim takes one of each key, and a settle lets one of each through');
+select put('a'), put('b');
+select pawl.enqueue('r', n, p_ordering_key => 'k') from unnest('{a,b}'::text[]) n;
+create temp table pair as select array_agg(c.id) i, array_agg(c.lease_token) t, array_agg(c.lease_version) v
+from pawl.claim_batch(0, 'w1', '{q,r}', '{9,9}', '{30000,30000}', 9, 1 << 20, sha256('1')) c;
+select is((select count(*) from pair, pawl.settle_batch(0, 'w1', i, t, v, '{0,0}', null, null, null, null, '\x01') s where s.verdict = 'OK'), 2::int8, 'one of each of two queues');
+select is(take() || (select convert_from(c.payload, 'UTF8') from pawl.claim_outbox_batch(9, 'w1', 30, 'r') c), 'bb', 'lets one of each through');
+select count(*) from pawl.job j, pawl.settle_batch(0, 'w1', array[j.id], array[j.lease_token], array[j.lease_version], '{0}', null, null, null, null, '\x01') s;
+select is(rest(), '', 'and nothing is left');
 select put('a'), put('b'), put('c', 'l'), put('d', 'l');
 create temp table held as select c.outbox_id, c.lease_token, c.lease_version from pawl.claim_outbox_batch(9, 'w1', 30, 'q') c order by c.payload;
 select is((select string_agg(s.verdict || s.state, ',' order by s.ordinal) from (select array_agg(outbox_id) i, array_agg(lease_token) t, array_agg(lease_version) v from held) h,

@@ -65,7 +65,7 @@ language plpgsql as $$
 declare
     c_nobody constant uuid := '00000000-0000-0000-0000-000000000000';
     c_last constant int8 := 9223372036854775807;
-    v_ids uuid[];     -- of those that may start
+    v_ids uuid[];     -- of those that may start, where there are too many
     v_has_keys boolean; -- some of them do
     v_new uuid[];     -- free keys, by their first job
     v_new_keys text[];
@@ -76,41 +76,51 @@ declare
     v_locked text[];
     v_held uuid[];
 begin
-    -- One look at all three: a hold that is committed, and all jobs that were committed with it or before. Who is first is asked
-    -- lane by lane, as far as the candidate itself. (No DISTINCT: for one, servers from 16 on sort what all of these get.)
+    -- One look at all three: a hold that is committed, and all jobs that were committed with it or before. The index has the jobs
+    -- of a key by their lane, the highest first: `top` is the lane of the first one there, or -1 where that one comes before the
+    -- candidate. No lane beyond `top` has any, and `top` has none before the candidate; what is left is to ask each lane below, as
+    -- far as the candidate itself. Mostly all of a key are in lane 0, and no lane is left. (No DISTINCT: for one, servers from
+    -- 16 on sort what all of these get.)
     select array_agg(c.place) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
-           array_agg(c.id) filter (where c.ordering_key is null or c.holder = c.id or c.is_first),
            bool_or(c.holder = c.id or c.is_first),
            array_agg(c.id) filter (where c.is_first), array_agg(c.ordering_key) filter (where c.is_first),
            array_agg(c.ordering_key) filter (where not c.is_first),
            array_agg(c.id) filter (where c.holder <> c.id or not c.is_first),
            array_agg(c.ordering_key) filter (where c.holder <> c.id or not c.is_first)
-    into picked, v_ids, v_has_keys, v_new, v_new_keys, v_free, v_behind, v_keys
-    from (select x.place, x.id, x.ordering_key, x.holder,
-                 case when x.ordering_key is not null and x.holder is null then
-                     (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 0
-                      and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
-                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 1
-                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
-                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 2
-                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
-                     and (select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 3
-                          and r.ordering_key = x.ordering_key and r.key_seq < x.key_seq order by r.key_seq limit 1) is null
+    into picked, v_has_keys, v_new, v_new_keys, v_free, v_behind, v_keys
+    from (select t.place, t.id, t.ordering_key, t.holder,
+                 case when t.top < 0 then false when t.top is not null then
+                     (t.top < 1 or (
+                      select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 0::int2
+                      and r.ordering_key = t.ordering_key and r.key_seq < t.key_seq order by r.key_seq limit 1) is null)
+                     and (t.top < 2 or (
+                          select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 1::int2
+                          and r.ordering_key = t.ordering_key and r.key_seq < t.key_seq order by r.key_seq limit 1) is null)
+                     and (t.top < 3 or (
+                          select true from pawl.job r where r.shard = p_shard and r.line_id = p_line and r.lane = 2::int2
+                          and r.ordering_key = t.ordering_key and r.key_seq < t.key_seq order by r.key_seq limit 1) is null)
                  end is_first
-          from (select j.place, j.id, j.ordering_key, j.key_seq,
-                       case when j.ordering_key is not null then (
-                           select coalesce(h.job_id, c_nobody) from pawl.hold h
-                           where h.shard = p_shard and h.line_id = p_line and h.ordering_key = j.ordering_key) end holder
-                from (select u.r from unnest(p_rows) u(r) offset 0) p
-                cross join lateral (select k.ctid place, k.id, k.ordering_key, coalesce(k.key_seq, c_last) key_seq
-                                    from pawl.job k where k.shard = p_shard and k.ctid = p.r offset 0) j
-                offset 0) x
+          from (select x.place, x.id, x.ordering_key, x.key_seq, x.holder,
+                       case when x.ordering_key is not null and x.holder is null then
+                           (select case when r.key_seq < x.key_seq then -1 else r.lane end
+                            from pawl.job r where r.shard = p_shard and r.line_id = p_line
+                            and r.ordering_key = x.ordering_key and (r.lane <= 3) is true order by r.lane desc, r.key_seq limit 1)
+                       end top
+                from (select j.place, j.id, j.ordering_key, j.key_seq,
+                             case when j.ordering_key is not null then (
+                                 select coalesce(h.job_id, c_nobody) from pawl.hold h
+                                 where h.shard = p_shard and h.line_id = p_line and h.ordering_key = j.ordering_key) end holder
+                      from (select u.r from unnest(p_rows) u(r) offset 0) p
+                      cross join lateral (select k.ctid place, k.id, k.ordering_key, coalesce(k.key_seq, c_last) key_seq
+                                          from pawl.job k where k.shard = p_shard and k.ctid = p.r offset 0) j
+                      offset 0) x
+                offset 0) t
           offset 0) c;
     parked := 0;
     if cardinality(picked) > p_max then
         -- Those beyond stay as they are: nobody is made a holder who does not start here (K2).
         picked := picked[1 : p_max];
-        v_ids := v_ids[1 : p_max];
+        v_ids := pawl.ids_of(p_shard, picked);
         select array_agg(u.i), array_agg(u.k) into v_new, v_new_keys
         from unnest(v_new, v_new_keys) u(i, k) where u.i in (select p from unnest(v_ids) p);
     end if;
@@ -125,7 +135,7 @@ begin
                 select p_shard, p_line, u.k, u.i from unnest(v_new, v_new_keys) u(i, k)
                 on conflict do nothing returning job_id)
             select array_agg(m.job_id) into v_held from made m;
-            picked := array(select u.r from unnest(picked, v_ids) u(r, i)
+            picked := array(select u.r from unnest(picked, pawl.ids_of(p_shard, picked)) u(r, i)
                             where u.i not in (select n from unnest(v_new) n) or u.i in (select n from unnest(v_held) n));
         end;
     end if;
@@ -260,19 +270,20 @@ declare
     v_heads uuid[];
     v_led uuid[];
 begin
-    select array_agg(n.k), array_agg(n.head) into v_keys, v_heads
-    from (select w.k, (select f.id from (values (0), (1), (2), (3)) l(lane)
-                       cross join lateral (select r.id, r.key_seq from pawl.job r
-                                           where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
-                                             and r.ordering_key = w.k order by r.key_seq limit 1) f
-                       order by f.key_seq limit 1) head
-          from (select k from unnest(p_keys) k where ( -- not EXISTS: that would be made a join
-                    select true from pawl.job x
-                    where x.shard = p_shard and x.line_id = p_line and x.ordering_key = k and x.lane = 2
-                    order by x.key_seq limit 1) offset 0) w offset 0) n;
-    if v_keys is null then
+    v_keys := array(select k from unnest(p_keys) k where ( -- not EXISTS: that would be made a join
+                        select true from pawl.job x
+                        where x.shard = p_shard and x.line_id = p_line and x.ordering_key = k and x.lane = 2::int2
+                        order by x.key_seq limit 1));
+    if v_keys = '{}' then
         return false;
     end if;
+    v_heads := array(
+        select (select f.id from (values (0::int2), (1::int2), (2::int2), (3::int2)) l(lane)
+                cross join lateral (select r.id, r.key_seq from pawl.job r
+                                    where r.shard = p_shard and r.line_id = p_line and r.lane = l.lane
+                                      and r.ordering_key = w.k order by r.key_seq limit 1) f
+                order by f.key_seq limit 1)
+        from (select k from unnest(v_keys) k offset 0) w);
     v_led := pawl.lead(p_shard, v_heads);
     insert into pawl.hold (shard, line_id, ordering_key, job_id)
     select p_shard, p_line, u.k, case when u.i in (select l from unnest(v_led) l) then u.i end
@@ -286,23 +297,24 @@ create function pawl.end_keys(p_shard int4, p_line int4, p_keys text[], p_ids uu
 language plpgsql as $$
 declare
     v_held text[];
+    v_places tid[];
     v_left text[]; -- keys with somebody parked, of those that were not held
     v_next uuid[];
     v_has_next boolean := false;
 begin
     if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
         -- Found key by key: with the keys as a condition, a planner that takes the line for short reads all holds of it. A hold of
-        -- a job that has ended is nobody else's to change: its row stays where it was found.
-        with gone as (
-            delete from pawl.hold h
-            where h.shard = p_shard and h.ctid = any (array(
-                select x.place from (select u.k, u.i from unnest(p_keys, p_ids) u(k, i) offset 0) w
-                cross join lateral (select g.ctid place from pawl.hold g
-                                    where g.shard = p_shard and g.line_id = p_line and g.ordering_key = w.k
-                                      and g.job_id = w.i offset 0) x))
-            returning h.ordering_key)
-        select array_agg(g.ordering_key) into v_held from gone g;
-        if v_held is not null then
+        -- a job that has ended is nobody else's to change: its row stays where it was found. Mostly all of them hold their
+        -- keys, and nobody need be told which do.
+        select array_agg(x.place) into v_places
+        from (select u.k, u.i from unnest(p_keys, p_ids) u(k, i) offset 0) w
+        cross join lateral (select g.ctid place from pawl.hold g
+                            where g.shard = p_shard and g.line_id = p_line and g.ordering_key = w.k
+                              and g.job_id = w.i offset 0) x;
+        if v_places is not null then
+            v_held := case when cardinality(v_places) = cardinality(p_keys) then p_keys else array(
+                select h.ordering_key from pawl.hold h where h.shard = p_shard and h.ctid = any (v_places)) end;
+            delete from pawl.hold h where h.shard = p_shard and h.ctid = any (v_places);
             v_has_next := pawl.pass_on(p_shard, p_line, v_held);
         end if;
     else
@@ -350,6 +362,15 @@ declare
     v_queue pawl.queue;
     v_has_next boolean;
 begin
+    if p_lines[1] = all (p_lines) and array_position(p_keys, null) is null then
+        -- Mostly they are of one line and all have keys: then there is nothing to sort.
+        v_queue := pawl.queue_of(p_lines[1]);
+        v_has_next := pawl.end_keys(p_shard, p_lines[1], p_keys, p_ids) or v_queue.max_in_flight is not null;
+        if v_has_next and v_queue.name is not null then
+            perform pawl.hint(v_queue.name);
+        end if;
+        return;
+    end if;
     for v_line, v_keys, v_ids in
         select u.l, array_agg(u.k) filter (where u.k is not null), array_agg(u.i) filter (where u.k is not null)
         from unnest(p_lines, p_keys, p_ids) u(l, k, i) group by u.l order by u.l
