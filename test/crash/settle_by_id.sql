@@ -11,8 +11,8 @@ begin
         v_text := replace(v_text, 'j.lease_expires_at > v_now', 'true');
         v_text := replace(v_text, 'j.lease_token = p_token', 'true');
         v_text := replace(v_text, 'j.lease_version = p_version', 'true');
-        v_text := replace(v_text, '((j.id, j.lease_token, j.lease_version) in', '((j.id, j.id, j.id) in');
-        v_text := replace(v_text, 'select u.i, u.t, u.v from', 'select u.i, u.i, u.i from');
+        v_text := replace(v_text, 'j.lease_token = v_held.tokens[width_bucket(j.id, v_held.ids)]', 'true');
+        v_text := replace(v_text, 'j.lease_version = coalesce(v_held.version, v_held.versions[width_bucket(j.id, v_held.ids)])', 'true');
         v_text := replace(v_text, 'p_now is null and v_expires_at <= clock_timestamp()', 'false');
         v_text := replace(v_text, 'min(g.lease_expires_at) <= clock_timestamp()', 'false');
         execute v_text;

@@ -94,6 +94,10 @@ select is(pg_temp.settle(pg_temp.of('{usual 3}')), '1 OK 2 1, 2 STALE - -, 3 OK 
 select is((select string_agg(s.verdict, ', ') from (select array_agg(w.id order by w.id desc) i, array_agg(w.lease_token order by w.id) t from whole w
                                                     where w.queue = 'plain' and w.payload in ('usual 4', 'usual 5')) l,
            pawl.settle_batch(0, 'w', l.i, l.t, '{1,1}', null, null, null, null, null, '\x01', null, true) s), 'STALE, STALE', 'each job with its own token');
+-- A version that is not the job's, beside one that is.
+select is((select string_agg(s.ordinal || ' ' || s.verdict, ', ' order by s.ordinal) from (select array_agg(w.id order by w.id) i, array_agg(w.lease_token order by w.id) t from whole w
+                                                    where w.queue = 'other' and w.payload in ('first', 'soon')) l,
+           pawl.settle_batch(0, 'w', l.i, l.t, '{1,2}', null, null, null, null, null, '\x01', null, true) s), '1 OK, 2 STALE', 'each job with its own version');
 -- Lists that are not what the library sends: answered all the same, each row by itself.
 select is((select string_agg(s.ordinal || ' ' || s.verdict, ', ' order by s.ordinal) from (select w.id i, w.lease_token t from whole w where w.queue = 'plain' and w.payload = 'tries') l,
            pawl.settle_batch(0, 'w', array[l.i, null], array[l.t, null], '{1,1}', null, null, null, null, null, '\x01', null, true) s), '1 OK, 2 GONE', 'an id that is missing');
