@@ -8,6 +8,8 @@
 #include "store/open.h"
 
 #include "base/error.h"
+#include "store/store.h"
+#include "store/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ struct pawl_source {
     char *url;                   /* owned */
     pawl_memory *memory;
     pawl_sqlite *sqlite;
+    struct pawli_stream stream; /* of hints, which the handles on a server share */
 };
 
 static bool begins_with(const char *text, const char *prefix)
@@ -78,7 +81,7 @@ static pawl_code new_sqlite(pawl_source *source, pawl_err *err)
     return pawl_sqlite_new(&options, &source->sqlite, err);
 }
 
-static pawl_code open_postgres(const pawl_source *source, pawl_store **ret_store, pawl_err *err)
+static pawl_code open_postgres(pawl_source *source, pawl_store **ret_store, pawl_err *err)
 {
     pawl_postgres_options options;
     pawl_postgres_options_init(&options);
@@ -89,7 +92,10 @@ static pawl_code open_postgres(const pawl_source *source, pawl_store **ret_store
         options.payload_max = source->options.payload_max;
     if (source->options.call_timeout_ms != PAWL_DEFAULT)
         options.call_timeout_ms = source->options.call_timeout_ms;
-    return pawl_postgres_open(&options, ret_store, err);
+    pawl_code rc = pawl_postgres_open(&options, ret_store, err);
+    if (rc == PAWL_OK)
+        (*ret_store)->stream = &source->stream;
+    return rc;
 }
 
 pawl_code pawli_store_url_check(const char *url, pawl_err *err)
@@ -120,9 +126,11 @@ pawl_code pawl_source_new(const pawl_source_options *options, pawl_source **ret_
         return rc;
     size_t url_size = strlen(options->url) + 1;
     pawl_source *source = calloc(1, sizeof(*source));
-    if (source != NULL)
-        source->url = malloc(url_size);
-    if (source == NULL || source->url == NULL) {
+    if (source == NULL)
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+    pawli_stream_init(&source->stream);
+    source->url = malloc(url_size);
+    if (source->url == NULL) {
         pawl_source_free(source);
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     }
@@ -158,6 +166,7 @@ void pawl_source_free(pawl_source *source)
         return;
     pawl_memory_free(source->memory);
     pawl_sqlite_free(source->sqlite);
+    pawli_stream_clear(&source->stream);
     free(source->url);
     free(source);
 }

@@ -117,11 +117,15 @@ struct pawli_store_ops {
                         pawl_err *err);
 };
 
+struct pawli_stream;
+
 /* The head of every handle: an implementation puts it first in its own struct. */
 struct pawl_store {
     const struct pawli_store_ops *ops;
     struct pawli_store_limits limits;
     bool are_ids_minted; /* during enqueue: each id was minted for this call, so none has existed */
+    struct pawli_stream
+        *stream; /* of the hints that it sends (see stream.h); NULL: it sends none */
 };
 
 /* store.c: enqueue rows that were checked, and are the caller's to change: those without an id are

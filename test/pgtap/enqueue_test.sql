@@ -20,18 +20,30 @@ select is(pawl_test.state('01910000-0000-7000-8000-000000000001'), null, 'a tran
 select lives_ok($$select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-000000000001')$$, 'and its id is free');
 
 -- One plain job, for the store that makes the id
-select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), false, 'enqueue_one: not in a queue that is new');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), null::int4, 'enqueue_one: not in a queue that is new');
 select is((select count(*) from pawl.queue where name = 'one'), 0::int8, 'and nothing was done');
 select pawl.enqueue('one', 'high', p_priority => 1::int2);
-select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), false, 'enqueue_one: not where no claim looks for such a priority');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), null::int4, 'enqueue_one: not where no claim looks for such a priority');
 select pawl.enqueue('one', 'usual');
-select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), true, 'enqueue_one: it is in');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x'), (select queue_id * 4096 from pawl.queue where name = 'one'), 'enqueue_one: it is in, and tells its line');
 select throws_ok($$select pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a1', 'x')$$, '23505', null, 'enqueue_one: an id twice is an error');
-select is(pawl.enqueue_one('one', '00000000-0000-0000-0000-000000000000', 'x'), false, 'enqueue_one: not the nil id');
-select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a2', null), false, 'enqueue_one: not without a payload');
-select is(pawl.enqueue_one('one', null, 'x'), false, 'enqueue_one: not without an id');
+select is(pawl.enqueue_one('one', '00000000-0000-0000-0000-000000000000', 'x'), null::int4, 'enqueue_one: not the nil id');
+select is(pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a2', null), null::int4, 'enqueue_one: not without a payload');
+select is(pawl.enqueue_one('one', null, 'x'), null::int4, 'enqueue_one: not without an id');
 select results_eq($$select outbox_id, payload, lease_version from pawl.claim_outbox_batch(10, 'w1', 30, 'one') where payload = 'x'$$,
                   $$values ('01910000-0000-7000-8000-0000000000a1'::uuid, 'x'::bytea, 1)$$, 'enqueue_one: it can be claimed');
+-- and for the store that knows the line: the same row
+begin;
+select pawl.enqueue_one('one', '01910000-0000-7000-8000-0000000000a4', 'y');
+insert into pawl.arrival (line_id, id, payload) select queue_id * 4096, '01910000-0000-7000-8000-0000000000a5', 'y' from pawl.queue where name = 'one';
+select is((select count(distinct to_jsonb(j) - '{id,seq,created_at,next_attempt_at}'::text[]) from pawl.job j where payload = 'y'), 1::int8, 'arrival: a row as enqueue_one writes it');
+select is((select count(*) from pawl.job j where payload = 'y' and created_at = next_attempt_at and created_at between now() and clock_timestamp()), 2::int8, 'arrival: created and due now');
+commit;
+select throws_ok($$insert into pawl.arrival (line_id, id, payload) values (4096, '01910000-0000-7000-8000-0000000000a5', 'y')$$, '23505', null, 'arrival: an id twice is an error');
+select throws_ok($$insert into pawl.arrival (line_id, id) values (4096, '01910000-0000-7000-8000-0000000000a6')$$, '23502', null, 'arrival: not without a payload');
+select throws_ok($$insert into pawl.arrival (line_id, id, payload) values (4097, '01910000-0000-7000-8000-0000000000a6', 'y')$$, '23514', null, 'arrival: not where there are shards');
+select results_eq($$select outbox_id, lease_version from pawl.claim_outbox_batch(10, 'w1', 30, 'one') where payload = 'y' order by outbox_id$$,
+                  $$values ('01910000-0000-7000-8000-0000000000a4'::uuid, 1), ('01910000-0000-7000-8000-0000000000a5', 1)$$, 'arrival: it can be claimed');
 
 -- Q-ENQUEUE, Q-NEVER-AGAIN
 select throws_ok($$select pawl.enqueue('q', 'x', p_id => '01910000-0000-7000-8000-000000000001')$$, 'P7003', 'EXISTS',
@@ -138,7 +150,7 @@ select throws_like($$select pawl.enqueue('q', 'x', p_id => (select i from (selec
                    'p_id is % names shard %', 'an id for another shard is refused');
 select lives_ok($$select pawl.enqueue('s', n::text) from generate_series(1, 100) n$$, 'jobs of all shards');
 select is((select count(distinct shard) from pawl.job where line_id / 4096 = (select queue_id from pawl.queue where name = 's')), 8::int8, 'are in all shards');
-select is(pawl.enqueue_one('s', '01910000-0000-7000-8000-0000000000a3', 'x'), false, 'enqueue_one: not where there are shards');
+select is(pawl.enqueue_one('s', '01910000-0000-7000-8000-0000000000a3', 'x'), null::int4, 'enqueue_one: not where there are shards');
 select is((select count(*) from pawl.claim_outbox_batch(200, 'w1', 30, 's')), 100::int8, 'and are claimed from all of them');
 select pawl.enqueue('y', repeat('x', 100)) from generate_series(1, 50);
 select is((select count(*) from pawl.claim_outbox_batch(9, 'w1', 30, 'y', 250)), 2::int8, 'a claim carries no more bytes than it may, from all shards together');

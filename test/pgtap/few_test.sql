@@ -11,14 +11,14 @@ returns text language sql as $$
     from pawl.claim_few(p_worker, p_queue, p_max, p_lease_ms, p_bytes_max, pg_temp.tokens(greatest(p_max, 1))) c
 $$;
 -- The same after something was done, which is taken back; and what it is answered without.
-create function pg_temp.few_after(p_sql text) returns text language plpgsql as $$
+create function pg_temp.few_after(p_sql text, p_max int4 default 1) returns text language plpgsql as $$
 declare
     v_answer text;
     v_held int8;
 begin
     execute p_sql;
     select count(*) into v_held from pawl.job j where j.state = 1;
-    v_answer := pg_temp.few(1);
+    v_answer := pg_temp.few(p_max);
     if v_answer = 'no' and v_held <> (select count(*) from pawl.job j where j.state = 1) then
         v_answer := 'no, but it has claimed';
     end if;
@@ -91,9 +91,9 @@ select is(pg_temp.few_after($$select pawl.enqueue('q', 'timed', p_delay_ms => 60
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now()$$), 'no', 'not where leases are to be looked for');
 select is(pg_temp.few_after($$update pawl.sweep set next_at = now() + interval '1 hour'$$), 'no', 'or would be looked for too late');
 select is(pg_temp.few_after($$delete from pawl.sweep$$), 'no', 'or nobody knows when');
-select is(pg_temp.few_after(format($$update pawl.mark set at = at %s where lane = %s$$, by, lane)), 'no', format('or the mark of lane %s is %s off', lane, by))
+select is(pg_temp.few_after(format($$insert into pawl.detour select queue_id from pawl.queue; update pawl.mark set at = at %s where lane = %s$$, by, lane)), 'no', format('or the mark of lane %s is %s off', lane, by))
 from unnest('{0,1}'::int4[]) lane, unnest(array['- interval ''11 s''', '+ interval ''1 hour''']) by;
-select is(pg_temp.few_after(format($$delete from pawl.mark where lane = %s$$, lane)), 'no', format('or lane %s has none', lane)) from unnest('{0,1}'::int4[]) lane;
+select is(pg_temp.few_after(format($$insert into pawl.detour select queue_id from pawl.queue; delete from pawl.mark where lane = %s$$, lane)), 'no', format('or lane %s has none', lane)) from unnest('{0,1}'::int4[]) lane;
 select is(pg_temp.few_after($$update pawl.mark set boot = boot - interval '1 day'$$), 'no', 'or they are of another run of the server');
 -- A mark beyond all jobs, but for those of a transaction that was late.
 select is(pg_temp.few_after($$update pawl.mark set pos = (select max(pos) + 1 from pawl.job) where lane = 0 and kind = 0$$), '0', 'a claim begins at the mark');
@@ -103,10 +103,23 @@ select is(pg_temp.few_after($$update pawl.mark set holes = '{1}', hole_seqs = '{
 select is(pg_temp.few_after($$select pawl_test.release(pawl_test.take());
                               update pawl.mark set pos = (select max(pos) + 1 from pawl.job), holes = array[(select pos from pawl.job where lane = 1)], hole_seqs = '{0}'
                               where lane = 1 and kind = 0$$), 'no', 'not where a job came back late either');
--- What it may not take.
-select is(pg_temp.few_after($$update pawl.job set start_by = now()$$), '0', 'no job that comes too late');
-select is(pg_temp.few_after($$update pawl.job set lease_version = 2147483647$$), '0', 'nor one whose version cannot rise');
-select is(pg_temp.few_after($$update pawl.job set next_attempt_at = now() + interval '1 hour'$$), '0', 'nor one that is not due');
+-- Where nothing ever came back or had to wait, nothing is looked for. Whatever does is noted.
+select is((select count(*) from pawl.detour), 0::int8, 'nothing came back, and nothing had to wait');
+select is(pg_temp.few_after($$delete from pawl.mark where lane = 1$$), '1', 'then a claim does without what is about those');
+select is(pg_temp.few_after(v), 'no', 'until one does: ' || v) from unnest(array[
+    'select pawl_test.release(pawl_test.take())', 'select pawl_test.take(); select pawl_test.age(''31 s''); select pawl_test.reap(); select pawl_test.age(''-31 s''); update pawl.mark set at = now()',
+    'select s.verdict from pawl_test.take() h, pawl.settle_batch(0, ''w1'', array[h.id], array[h.token], array[h.version], ''{1}'', ''{0}'', ''{0}'', null, null, ''\x01'') s',
+    'select s.verdict from pawl_test.take() h, pawl.settle_batch(0, ''w1'', array[h.id], array[h.token], array[h.version], ''{3}'', ''{0}'', ''{0}'', null, null, ''\x01'') s']) v;
+select is(pg_temp.few_after(v || '; update pawl.job set next_attempt_at = now(), pos = pawl.micros(now()) where lane = 3'), 'no', 'or has to wait: ' || v) from unnest(array[
+    'select pawl.enqueue(''q'', ''x'', p_delay_ms => 60000)',
+    'select pawl.enqueue_batch(0, ''{q,q}'', array[gen_random_uuid(), gen_random_uuid()], ''{a,b}'', p_delays_ms => ''{0,60000}'', p_is_new => true)',
+    'select pawl.enqueue_batch(0, ''{q,q2}'', array[gen_random_uuid(), gen_random_uuid()], ''{a,b}'', p_delays_ms => ''{60000,null}'')']) v;
+-- What it may not take, one or more of them.
+select is(pg_temp.few_after($$update pawl.job set start_by = now()$$, n), '0', 'no job that comes too late') from unnest('{1,2}'::int4[]) n;
+select is(pg_temp.few_after($$update pawl.job set lease_version = 2147483647$$, n), '0', 'nor one whose version cannot rise') from unnest('{1,2}'::int4[]) n;
+select is(pg_temp.few_after($$update pawl.job set next_attempt_at = now() + interval '1 hour'$$, n), '0', 'nor one that is not due') from unnest('{1,2}'::int4[]) n;
+select is(pg_temp.few_after($$update pawl.mark set pos = (select max(pos) + 1 from pawl.job) where lane = 0 and kind = 0$$, n), '0', 'nor one before the mark') from unnest('{1,2}'::int4[]) n;
+select is(pg_temp.few_after('select', 2), '2', 'two are taken where there are two');
 -- What is wrong with a call is for claim_lines() to say.
 select is(pg_temp.few(1, p_worker => w), 'no', 'a worker must have a name') from unnest(array['', E'w\n', repeat('w', 129), null]) w;
 select is(pg_temp.few(n), 'no', 'a number of jobs that it is not for') from unnest('{0,-1,65,null}'::int4[]) n;

@@ -71,7 +71,7 @@ select results_eq(
     $$select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'headers'
       where c.relnamespace = 'pawl'::regnamespace and c.relname not like 'endpoint%' order by 1$$,
     $$select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'payload'
-      where c.relnamespace = 'pawl'::regnamespace order by 1$$, 'and they stand wherever payloads stand');
+      where c.relnamespace = 'pawl'::regnamespace and c.relname <> 'arrival' order by 1$$, 'and they stand wherever payloads stand'); -- that is a way in, for jobs without
 select results_eq(
     $$select p.proname::text from pg_proc p where p.pronamespace = 'pawl'::regnamespace and 'headers' = any (p.proargnames)
         and p.proname not like 'endpoint%' order by 1$$,

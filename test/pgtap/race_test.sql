@@ -282,6 +282,47 @@ call pg_temp.drain(); -- sweeps, and moves the marks
 select count(*) from pawl.claim_few('w', 'old', 1, 30000, 1000, array[gen_random_uuid()]); -- is planned
 select cmp_ok(pg_temp.pages($$select from pawl.claim_batch(0, 'w', '{old}', '{1}', null, 1, 1 << 30, sha256('0'))$$), '<', 100::int8, 'a claim reads a few pages');
 select cmp_ok(pg_temp.pages($$select from pawl.claim_few('w', 'old', 1, 30000, 1000, array[gen_random_uuid()])$$), '<', 100::int8, 'so does one of a few');
+select dblink_exec('b', 'commit');
+
+-- While one reaper looks through a line, another one leaves that to it; unless it has been at it for minutes.
+select pawl.enqueue('looked', 'x');
+create temp view looked as select * from pawl.sweep where kind = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'looked');
+create function looks() returns int8 language sql as $$ select count(*) from looked where at > clock_timestamp() - interval '30 s' $$;
+select pawl_test.reap();
+update looked set at = clock_timestamp() - interval '90 s';
+begin;
+select pawl_test.reap();
+select is(looks(), 1::int8, 'this one looks');
+select b_says('select count(*)::text from pawl.repair_expired_leases()');
+rollback;
+select is(looks(), 0::int8, 'the other one does not, meanwhile');
+select b_says('select count(*)::text from pawl.repair_expired_leases()');
+select is(looks(), 1::int8, 'but does when nobody is at it');
+update looked set at = clock_timestamp() - interval '3 minutes';
+begin;
+select pawl_test.reap();
+select b_says('select count(*)::text from pawl.repair_expired_leases()');
+rollback;
+select is(looks(), 1::int8, 'and when one does not end for minutes');
+delete from looked;
+begin;
+select pawl_test.reap();
+select b_says('select count(*)::text from pawl.repair_expired_leases()');
+rollback;
+select is(looks(), 1::int8, 'or nobody ever has');
+
+-- Whoever puts a job back waits for nobody, also where it is the first of its queue to come back.
+select pawl.enqueue('back', 'x') from generate_series(1, 3);
+create temp table back as select * from pawl.claim_outbox_batch(3, 'w1', 30, 'back');
+update pawl.job set lease_expires_at = clock_timestamp() - interval '1 s' where id = (select outbox_id from back limit 1);
+begin;
+select pawl.enqueue('back', 'y', p_priority => 1::int2); -- has the queue's row
+select b_says('set lock_timeout = ''2 s''');
+select results_eq($$select b_says('select count(*)::text from pawl.repair_expired_leases() where queue = ''back''')$$, $$values ('1')$$, 'the reaper does not wait for who has the row of the queue');
+select results_eq(format($$select b_says('select verdict from pawl.settle_batch(0, ''w1'', ''{%s}'', ''{%s}'', ''{1}'', ''{1}'', ''{0}'', ''{0}'', null, null, ''\x01'')')$$, outbox_id, lease_token), $$values ('OK')$$,
+                  'nor does a retry') from back b where exists (select from pawl.job j where j.id = b.outbox_id and j.state = 1) limit 1;
+select b_says('reset lock_timeout');
+commit;
 select dblink_disconnect('b');
 
 select * from finish();

@@ -89,6 +89,10 @@ delete from pawl.sweep where kind = 1;
 create temp view long_sweep as select * from pawl.sweep where kind = 1 and line_id / 4096 = (select queue_id from pawl.queue where name = 'long') and at <= clock_timestamp() order by at desc limit 1;
 select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'the first run looks at the first part');
 select ok((select reached is not null from long_sweep), 'and remembers how far it came');
+select is((select count(*) from pawl.repair_expired_leases() where queue = 'long'), 0::int8, 'a second one right after it does not look at another');
+select is((select count(*) from pawl.sweep s where s.kind = 1 and s.line_id = (select line_id from long_sweep)), 1::int8, 'however many reapers there are');
+create function pawl_test.next_run() returns void language sql as $$ update pawl.sweep set at = at - interval '5 s' where kind = 1 $$;
+select pawl_test.next_run();
 select pawl_test.put_many('long', 60);
 select pawl_test.take_count(3, p_queue => 'long');
 update long_jobs set lease_expires_at = clock_timestamp() - interval '1 hour' where state = 1 and lease_expires_at > clock_timestamp();
@@ -105,6 +109,7 @@ create temp table long_first as select reached from long_sweep;
 update pawl.sweep set at = at + interval '1 hour' where kind = 1 and line_id = (select line_id from long_sweep);
 select pawl_test.reap();
 select is((select reached from long_sweep), (select reached from long_first), 'also after a clock that was ahead');
+select pawl_test.next_run();
 select pawl_test.reap();
 select ok((select s.reached < f.reached from long_sweep s, long_first f), 'from part to part');
 -- A run that leaves some out looks at the same part again.
@@ -115,6 +120,7 @@ update long_jobs set lane = 0, pos = 1 where state = 1; -- at the beginning: cla
 update long_jobs set lease_expires_at = clock_timestamp() - interval '1 min', lane = 3, pos = 1000000 where id = (select id from long_jobs where state = 1 limit 1);
 truncate pawl.mark;
 select is((select count(*) from pawl.repair_expired_leases(2) where queue = 'long'), 2::int8, 'the older ones, which claims reach');
+select pawl_test.next_run();
 select is((select count(*) from pawl.repair_expired_leases(2) where queue = 'long'), 1::int8, 'and then the one that no claim reaches');
 -- More than one run may take: the part is looked at again.
 select pawl_test.take_count(3, p_queue => 'deep');

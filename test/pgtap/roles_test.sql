@@ -85,7 +85,7 @@ select is(has_table_privilege('pawl_stranger', 'pawl.attempt', 'select'), false,
 -- Through views: they are no way around it.
 create table view_verbs as
     select format(v, c.relname) verb from pg_class c, unnest('{update pawl.%I set lease_version = 0,delete from pawl.%I,insert into pawl.%I default values}'::text[]) v
-    where c.relnamespace = 'pawl'::regnamespace and c.relkind = 'v' and c.relname not in ('workers', 'endpoints', 'job_form_live', 'job_form_failed', 'job_form_succeeded') and (c.relname !~ '^(queue_stats|worklease)' or v !~ 'update');
+    where c.relnamespace = 'pawl'::regnamespace and c.relkind = 'v' and c.relname not in ('workers', 'arrival', 'endpoints', 'job_form_live', 'job_form_failed', 'job_form_succeeded') and (c.relname !~ '^(queue_stats|worklease)' or v !~ 'update');
 grant select on view_verbs to public;
 set role pawl_runtime;
 select is(string_agg(verb, '; '), null, 'OL-APPEND-ONLY: runtime: nothing through views') from view_verbs where sqlstate_of(verb) not in ('42501', '55000', '0A000'); -- 55000: nobody could
@@ -135,6 +135,14 @@ select is(sqlstate_of($q$do $x$ declare c record; begin
 select is(sqlstate_of($$select pawl.repair_expired_leases()$$), '00000', 'runtime: repair');
 select is(sqlstate_of($$select pawl.prune(0, 10)$$), '00000', 'runtime: prune');
 select is(sqlstate_of($$select pawl.hello()$$), '00000', 'runtime: hello');
+select is(sqlstate_of($$insert into pawl.arrival (line_id, id, payload) values (4096, '01910000-0000-7000-8000-00000000a001', 'x')$$), '00000', 'runtime: a job through the view');
+select is(string_agg(v, '; '), null, 'runtime: nothing else through it') from unnest(array[
+    'insert into pawl.arrival (line_id, id, payload, lane) values (4096, ''01910000-0000-7000-8000-00000000a001'', ''x'', 1)',
+    'insert into pawl.arrival (line_id, id, payload, pos) values (4096, ''01910000-0000-7000-8000-00000000a001'', ''x'', 0)',
+    'insert into pawl.arrival (line_id, id, payload, next_attempt_at) values (4096, ''01910000-0000-7000-8000-00000000a001'', ''x'', now())',
+    'insert into pawl.arrival (line_id, id, payload) values (4096, ''01910000-0000-7000-8000-00000000a001'', ''x'') returning payload',
+    'insert into pawl.arrival (line_id, id, payload) values (4096, ''01910000-0000-7000-8000-00000000a001'', ''x'') on conflict (id) do update set payload = ''y''',
+    'update pawl.arrival set payload = ''y''', 'delete from pawl.arrival', 'select payload from pawl.arrival']) v where sqlstate_of(v) <> '42501';
 select is(sqlstate_of($$select pawl.queue_pause('r', true)$$), '00000', 'runtime: pause');
 select is(sqlstate_of($$select pawl.list_stats(null, 10)$$), '00000', 'runtime: stats');
 select is(sqlstate_of($$select pawl.list_depths(null, null, 10)$$), '00000', 'runtime: depths');

@@ -113,7 +113,9 @@ static const char exact_sql[] =
     "    loop\n"
     "        execute replace(v_text, 'clock_timestamp()', 'pawl_test.clock()');\n"
     "    end loop;\n"
-    "end $$";
+    "end $$;\n"
+    "alter view pawl.arrival alter column created_at set default pawl_test.clock();\n"
+    "alter view pawl.arrival alter column next_attempt_at set default pawl_test.clock()";
 
 /* Every delay that would be drawn is the longest there is. */
 static const char even_sql[] =

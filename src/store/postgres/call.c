@@ -76,7 +76,7 @@ static bool is_schema_right(const struct pawli_pg_handle *handle, const PGresult
                             struct pawli_pg_fault *ret_fault)
 {
     *ret_fault = (struct pawli_pg_fault){.fate = PAWLI_PG_NOT_DONE, .is_setup = true};
-    if (!pawli_pg_is_shaped(hello, "iiib") || PQntuples(hello) != 1) {
+    if (!pawli_pg_is_shaped(hello, "iiibi") || PQntuples(hello) != 1) {
         ret_fault->text = "the schema pawl does not answer as expected; run `pawl migrate up`";
         return false;
     }
@@ -99,7 +99,8 @@ static bool greet(struct pawli_pg_handle *handle, struct timespec until,
 {
     struct pawli_pg_statement hello = {
         .sql =
-            "select version, shards, pg_catalog.pg_backend_pid(), is_notifying from pawl.hello()"};
+            "select version, shards, pg_catalog.pg_backend_pid(), is_notifying, "
+            "'pawl.job'::pg_catalog.regclass::pg_catalog.oid::pg_catalog.int8 from pawl.hello()"};
     PGresult *answer = NULL;
     struct pawli_pg_exchange exchange = {
         .statements = &hello, .statements_count = 1, .ret_answers = &answer};
@@ -115,6 +116,8 @@ static bool greet(struct pawli_pg_handle *handle, struct timespec until,
         handle->link.is_direct = PQbackendPID(handle->link.conn) ==
                                  pawli_pg_int((struct pawli_pg_cell){answer, 0, 2});
         handle->is_notifying = pawli_pg_bool((struct pawli_pg_cell){answer, 0, 3});
+        handle->home = pawli_pg_int((struct pawli_pg_cell){answer, 0, 4});
+        memset(handle->known, 0, sizeof(handle->known));
     } else {
         pawli_pg_disconnect(&handle->link);
     }

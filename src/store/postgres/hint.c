@@ -21,12 +21,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READY_CHANNEL  "pawl" /* the SQL functions notify it */
+#define READY_CHANNEL  "pawl"      /* the SQL functions notify it */
+#define MORE_CHANNEL   "pawl_more" /* a hint that says so is sent to both: S1 of stream.h */
 #define TEST_CHANNEL   "pawl_test"
 #define RETRY_MS       5000  /* after the listener was lost or could not be made */
 #define DEAF_RETRY_MS  60000 /* after notifications did not arrive */
 #define TEST_WAIT_MS   1000  /* how long the test's notification may take */
 #define TEST_WORD_SIZE 17
+#define ECHO_MS        (PAWLI_STREAM_GAP_MS + 1)
 
 void pawli_pg_wake(pawl_store *store)
 {
@@ -71,10 +73,12 @@ static bool listen_to(struct pawli_pg_handle *handle, struct timespec until)
 {
     struct pawli_pg_fault fault;
     struct pawli_pg_statement ready = {.sql = "listen " READY_CHANNEL};
+    struct pawli_pg_statement more = {.sql = "listen " MORE_CHANNEL};
     struct pawli_pg_statement test = {.sql = "listen " TEST_CHANNEL};
     return pawli_pg_connect(&handle->listener, handle->conninfo, handle->call_timeout_ms, until,
                             &fault) &&
-           say(&handle->listener, &ready, until) && say(&handle->listener, &test, until);
+           say(&handle->listener, &ready, until) && say(&handle->listener, &more, until) &&
+           say(&handle->listener, &test, until);
 }
 
 /* What has come: hints, and the word of the test where one is under way (NULL: none). */
@@ -82,6 +86,7 @@ struct heard {
     const char *word;
     bool is_word;
     bool is_hint;
+    bool is_more;
 };
 
 /* Read what the listener has. False: it is gone. */
@@ -93,6 +98,8 @@ static bool hear(struct pawli_pg_link *listener, struct heard *heard)
     while ((notify = PQnotifies(listener->conn)) != NULL) {
         if (strcmp(notify->relname, READY_CHANNEL) == 0)
             heard->is_hint = true;
+        else if (strcmp(notify->relname, MORE_CHANNEL) == 0)
+            heard->is_more = true;
         else if (heard->word != NULL && strcmp(notify->extra, heard->word) == 0)
             heard->is_word = true;
         PQfreemem(notify);
@@ -152,6 +159,13 @@ static enum listening start_listening(struct pawli_pg_handle *handle, struct tim
     return is_late && handle->link.conn != NULL ? IS_DEAF : IS_TOO_SOON;
 }
 
+/* Look again in a while: S1 of stream.h. */
+static void echo(struct pawli_pg_handle *handle)
+{
+    handle->has_echo = true;
+    handle->echo_at = pawli_wait_until(ECHO_MS);
+}
+
 /* Have a listener where one can be had now. True: it is new, and what came before it is not known.
  */
 static bool renew_listener(struct pawli_pg_handle *handle, struct timespec until)
@@ -161,6 +175,7 @@ static bool renew_listener(struct pawli_pg_handle *handle, struct timespec until
     switch (start_listening(handle, until)) {
     case IS_LISTENING:
         handle->is_deaf = false;
+        echo(handle); /* a hint that it did not hear may stand for what comes */
         return true;
     case IS_DEAF:
         handle->is_deaf = true;
@@ -178,10 +193,21 @@ static bool renew_listener(struct pawli_pg_handle *handle, struct timespec until
 
 /* ---- waiting */
 
-/* Wait for a hint, a wake or the end of the time. */
-static bool wait_on(struct pawli_pg_handle *handle, struct timespec until)
+/* Whether it is time for the second look that a hint has asked for. */
+static bool take_echo(struct pawli_pg_handle *handle)
 {
-    while (pawli_pg_left_ms(until) > 0) {
+    bool is_due = handle->has_echo && pawli_pg_left_ms(handle->echo_at) == 0;
+    handle->has_echo = handle->has_echo && !is_due;
+    return is_due;
+}
+
+/* Wait for a hint, a wake, the time of a second look or the end of the time. */
+static bool wait_on(struct pawli_pg_handle *handle, struct timespec end)
+{
+    while (pawli_pg_left_ms(end) > 0) {
+        if (take_echo(handle))
+            return true;
+        struct timespec until = handle->has_echo ? pawli_pg_sooner(end, handle->echo_at) : end;
         if (handle->listener.conn == NULL) {
             struct pollfd wake = {.fd = handle->wake_fd, .events = POLLIN};
             int64_t left_ms = pawli_pg_left_ms(until);
@@ -194,6 +220,8 @@ static bool wait_on(struct pawli_pg_handle *handle, struct timespec until)
         enum pawli_pg_waited waited = pawli_pg_await(&handle->listener, false, until);
         if (waited == PAWLI_PG_READY && !hear(&handle->listener, &heard))
             stop_listening(handle, RETRY_MS);
+        if (heard.is_more)
+            echo(handle);
         if (heard.is_hint || (waited == PAWLI_PG_WOKEN && take_wake(handle)))
             return true;
     }

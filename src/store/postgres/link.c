@@ -175,10 +175,11 @@ struct progress {
     int gaps;       /* between two statements libpq gives one NULL; two in a row are the end */
 };
 
-/* P7. What libpq cannot write at once it writes while the call's answers are awaited. */
-static void send_after(struct pawli_pg_link *link, const struct pawli_pg_statement *after)
+/* What libpq cannot write at once it writes while answers are awaited. */
+void pawli_pg_follow(struct pawli_pg_link *link, const struct pawli_pg_statement *statement)
 {
-    if (!pawli_pg_send(link, after))
+    assert(!link->is_owing);
+    if (!pawli_pg_send(link, statement))
         return;
     link->is_owing = true;
     if (PQpipelineSync(link->conn) != 1)
@@ -379,7 +380,7 @@ struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
     bool is_synced = false;
     enum pawli_pg_waited waited = send_all(link, exchange, until, &progress);
     if (progress.is_all_sent && exchange->after != NULL)
-        send_after(link, exchange->after);
+        pawli_pg_follow(link, exchange->after);
     if (progress.is_all_sent)
         waited = gather(link, exchange, until, &progress, &is_synced);
     pawli_pg_prepared_end(link);

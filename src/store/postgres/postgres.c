@@ -3,7 +3,8 @@
  *
  * postgres.c - the PostgreSQL store: its handles and the table of the port's verbs.
  * Owns:  the life of a handle; the check of its options.
- * Never: tells the connection string, which may hold a password; shares anything between handles.
+ * Never: tells the connection string, which may hold a password; shares anything between handles
+ *        but the hints that one of them may send for the others.
  */
 #include "store/postgres/postgres.h"
 
@@ -35,6 +36,7 @@ static void free_handle(struct pawli_pg_handle *handle)
     pawli_pg_disconnect(&handle->listener);
     if (handle->wake_fd >= 0)
         (void)close(handle->wake_fd); /* nothing of worth is in it */
+    pawli_stream_clear(&handle->stream);
     pawli_minter_free(handle->store.limits.minter);
     free(handle->conninfo);
     free(handle);
@@ -149,6 +151,8 @@ static struct pawli_pg_handle *handle_new(const pawl_postgres_options *options)
     if (handle == NULL)
         return NULL;
     handle->store.ops = &postgres_ops;
+    handle->store.stream = &handle->stream;
+    pawli_stream_init(&handle->stream);
     handle->store.limits.payload_max = options->payload_max;
     handle->random = options->random;
     handle->call_timeout_ms = options->call_timeout_ms;

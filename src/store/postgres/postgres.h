@@ -31,6 +31,7 @@
 
 #include "base/buffer.h"
 #include "store/store.h"
+#include "store/stream.h"
 
 #include <libpq-fe.h>
 #include <time.h>
@@ -96,7 +97,8 @@ struct pawli_pg_cell {
 
 /*
  * Whether the answer's columns are what `shape` says, a letter for each: i a whole number, t an
- * instant, s a text, u a UUID, b a truth value, y bytes. Cells are read only of an answer that is.
+ * instant, s a text, u a UUID, b a truth value, y bytes. Empty: it has none, and is no query.
+ * Cells are read only of an answer that is.
  */
 bool pawli_pg_is_shaped(const PGresult *result, const char *shape);
 
@@ -238,7 +240,19 @@ struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
                                         const struct pawli_pg_exchange *exchange,
                                         struct timespec until);
 
+/* Send what follows a call that is done (P7). The link owes nothing. */
+void pawli_pg_follow(struct pawli_pg_link *link, const struct pawli_pg_statement *statement);
+
 /* ---- postgres.c: the handle */
+
+#define PAWLI_PG_KNOWN_MAX 8
+
+/* The line of a queue, as the server told it. */
+struct pawli_pg_known {
+    char queue[PAWL_NAME_MAX + 1]; /* empty: none */
+    int64_t line;
+    struct timespec until; /* then it is asked for again */
+};
 
 struct pawli_pg_handle {
     pawl_store store; /* first: the port's head */
@@ -247,11 +261,15 @@ struct pawli_pg_handle {
     int64_t call_timeout_ms;
     int64_t limit_ms; /* a call takes no longer than this either: see pawl_store_limit() */
     int64_t shards;
-    bool is_notifying;     /* whether hints are sent, as of the last connection */
-    size_t next_shard;     /* where the next claim begins */
-    size_t claimed_last;   /* jobs that the last claim gave: what to expect of the next */
-    unsigned few_refusals; /* by pawl.claim_few(), one after the other */
-    unsigned few_pause;    /* claims that do not try it */
+    bool is_notifying; /* whether hints are sent, as of the last connection */
+    int64_t home;      /* the table of jobs, likewise: another one since has other lines */
+    struct pawli_pg_known known[PAWLI_PG_KNOWN_MAX]; /* since the last connection */
+    size_t known_next;                               /* where the next is put */
+    struct pawli_stream stream; /* of its hints, unless it shares one: see store.stream */
+    size_t next_shard;          /* where the next claim begins */
+    size_t claimed_last;        /* jobs that the last claim gave: what to expect of the next */
+    unsigned few_refusals;      /* by pawl.claim_few(), one after the other */
+    unsigned few_pause;         /* claims that do not try it */
 
     struct pawli_pg_link link;
     int64_t reconnects;           /* failed in a row */
@@ -260,6 +278,8 @@ struct pawli_pg_handle {
     struct pawli_pg_link listener;
     struct timespec listen_at; /* not before */
     bool is_deaf;              /* notifications do not arrive */
+    bool has_echo;             /* it was told that more may come: S1 of stream.h */
+    struct timespec echo_at;   /* when it looks again then */
     int wake_fd;               /* readable once somebody has called pawl_wake() */
 };
 
@@ -284,6 +304,8 @@ struct pawli_pg_call {
     bool is_failed;                  /* memory ran out while it was put together */
     struct pawli_pg_args spare;      /* what is filled in vain then */
     struct pawli_pg_statement after; /* P7; without text: nothing follows */
+    enum pawli_hint hint;            /* which hint that is */
+    pawl_mono put_at;                /* when it was decided */
 };
 
 /* Add a statement; gives its arguments, to be filled before the next is added. Never NULL. */

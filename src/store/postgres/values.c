@@ -272,7 +272,8 @@ static bool is_of_kind(Oid type, char kind)
 bool pawli_pg_is_shaped(const PGresult *result, const char *shape)
 {
     assert(result != NULL && shape != NULL);
-    if (PQresultStatus(result) != PGRES_TUPLES_OK || (size_t)PQnfields(result) != strlen(shape))
+    ExecStatusType wanted = shape[0] != '\0' ? PGRES_TUPLES_OK : PGRES_COMMAND_OK;
+    if (PQresultStatus(result) != wanted || (size_t)PQnfields(result) != strlen(shape))
         return false;
     for (int i = 0; shape[i] != '\0'; i++)
         if (PQfformat(result, i) != 1 || !is_of_kind(PQftype(result, i), shape[i]))

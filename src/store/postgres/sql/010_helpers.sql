@@ -72,6 +72,14 @@ begin
     end loop;
 end $$;
 
+-- A job of the queue comes back, or has to wait for its time.
+create function pawl.note_detour(p_queue_id int4) returns void
+language plpgsql as $$
+begin
+    insert into pawl.detour (queue_id) select p_queue_id
+    where (select true from pawl.detour d where d.queue_id = p_queue_id limit 1) is null;
+end $$;
+
 -- The settings of a line's queue; where somebody has deleted its row, those that a queue begins with, and no name.
 create function pawl.queue_of(p_line int4) returns pawl.queue
 language plpgsql as $$

@@ -54,7 +54,7 @@ begin
     if p_headers is not null then
         perform pawl.check_headers(p_headers, cardinality(p_queues));
     end if;
-    v_lines := pawl.enqueue_lines(p_shard, p_queues, p_ids, p_priorities, p_ordering_keys is not null, p_is_hinting);
+    v_lines := pawl.enqueue_lines(p_shard, p_queues, p_ids, p_priorities, p_ordering_keys is not null, p_is_hinting, (0 < any (p_delays_ms)) is true);
     v_done := pawl.enqueue_insert(p_shard, v_now, v_lines, p_ids, p_payloads, p_priorities, p_delays_ms, p_starts_within_ms,
                                   p_max_retries, p_timeouts_ms, p_backoff_bases_ms, p_backoff_maxes_ms, p_dedupe_keys,
                                   p_is_new, p_ordering_keys, p_headers);
@@ -91,20 +91,22 @@ begin
     return query select * from pawl.enqueue_verdicts(p_shard, v_lines, p_ids, p_dedupe_keys, p_ordering_keys, v_done, v_existed);
 end $$;
 
--- One job in the plainest way: without key, delay, limit or priority of its own, its id made for this call, no hint. False: it
--- is not for this function (the queue is new, or has had no job of this priority, or there are shards), and nothing was done.
--- A statement of its own, since a batch of one spends more on what it might be than on the job.
-create function pawl.enqueue_one(p_queue text, p_id uuid, p_payload bytea) returns boolean
+-- One job in the plainest way: without key, delay, limit or priority of its own, its id made for this call, no hint. Gives the line
+-- that it stands in. NULL: it is not for this function (the queue is new, or has had no job of this priority, or there are
+-- shards), and nothing was done. A statement of its own, since a batch of one spends more on what it might be than on the job.
+create function pawl.enqueue_one(p_queue text, p_id uuid, p_payload bytea) returns int4
 language plpgsql security definer set search_path = pg_catalog, pawl, pg_temp as $$
 declare
     v_now timestamptz := clock_timestamp();
+    v_line int4;
 begin
     insert into pawl.job (shard, line_id, pos, id, priority, lane, created_at, next_attempt_at, payload)
     select 0, q.queue_id * 4096, pawl.here(), p_id, 5, 0, v_now, v_now, p_payload
     from pawl.queue q, pawl.config c
     where q.name = p_queue and q.levels & 32 <> 0 and c.shards = 1
-      and p_id <> '00000000-0000-0000-0000-000000000000' and p_payload is not null;
-    return found;
+      and p_id <> '00000000-0000-0000-0000-000000000000' and p_payload is not null
+    returning line_id into v_line;
+    return v_line;
 end $$;
 
 -- Inserts the rows whose id and dedupe key are free, but for those without an id, and gives their ids.
@@ -279,10 +281,11 @@ begin
     end loop;
 end $$;
 
--- The lines of the queues named, which are created where they do not exist; notes the priorities and the keys that come into
+-- The lines of the queues named, which are created where they do not exist; notes the priorities, keys and delays that come into
 -- use, and hints that there may be work. Raises P7001 where the shard is not the one that the ids name.
 create function pawl.enqueue_lines(p_shard int4, p_queues text[], p_ids uuid[], p_priorities int2[],
-                                   p_has_keys boolean default false, p_is_hinting boolean default true) returns int4[]
+                                   p_has_keys boolean default false, p_is_hinting boolean default true,
+                                   p_has_delays boolean default false) returns int4[]
 language plpgsql as $$
 declare
     v_name text;
@@ -305,6 +308,9 @@ begin
             if v_shards > 1 or p_shard <> 0 then
                 perform pawl.check_shard(p_shard, v_shards, p_ids);
             end if;
+            if p_has_delays then
+                perform pawl.note_detour(v_queue_id);
+            end if;
             if v_is_notifying and p_is_hinting then
                 perform pg_notify('pawl', p_queues[1]);
             end if;
@@ -319,6 +325,9 @@ begin
         v_map := v_map || jsonb_build_object(v_name, pawl.queue_id(v_name) * 4096 + p_shard);
         update pawl.queue q set levels = q.levels | v_levels, has_keys = q.has_keys or p_has_keys
         where q.name = v_name and ((q.levels | v_levels) <> q.levels or (p_has_keys and not q.has_keys));
+        if p_has_delays then
+            perform pawl.note_detour((v_map ->> v_name)::int4 / 4096);
+        end if;
         if p_is_hinting then
             perform pawl.hint(v_name);
         end if;

@@ -224,6 +224,7 @@ begin
     if not found then
         raise exception 'PAWL_BUG: job % was locked and is not there', p_job.id;
     end if;
+    perform pawl.note_detour(p_job.line_id / 4096);
     if p_job.fence is not null then
         perform pawl.let_next(p_job.shard, array[p_job.line_id], null, null); -- its key stays held
     end if;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Three roles: the owner, who installs; the runtime, who calls functions and touches no table; the reader, who sees views.
+-- Three roles: the owner, who installs; the runtime, who calls functions and touches no table, but puts single jobs through a view; the reader, who sees views.
 
 revoke all on schema pawl from public;
 revoke all on all tables in schema pawl from public;
@@ -25,6 +25,7 @@ declare
 begin
     execute format('grant usage on schema pawl to %I', p_role);
     execute format('grant select on pawl.migration to %I', p_role);
+    execute format('grant insert (line_id, id, payload) on pawl.arrival to %I', p_role);
     for v_function in
         select p.oid from pg_proc p
         where p.pronamespace = 'pawl'::regnamespace and p.proname = any (pawl.runtime_functions())

@@ -103,7 +103,7 @@ begin
     if not exists (select from pg_temp.adopt_plan) then
         return;
     end if;
-    v_queue_id := (pawl.enqueue_lines(0, array[p_mapping ->> 'queue'], '{}', null))[1] / 4096; -- and hints
+    v_queue_id := (pawl.enqueue_lines(0, array[p_mapping ->> 'queue'], '{}', null, p_has_delays => true))[1] / 4096; -- and hints
     perform pawl.adopt_step('writing the jobs');
     perform pawl.adopt_write_jobs(v_queue_id, p_now);
     perform pawl.adopt_step('writing the ledger');
