@@ -104,9 +104,11 @@ POSTGRES = (
                      Candidate("INSERT", "bare-singles", {"jobs": 20_000}, {"connections": 10})),
           (Row("enqueue from a hundred threads through one handle that joins them", "pawl", "INSERT", least=3),)),
     Group("latency", (Candidate("pawl", "latency", {"jobs": 1000}, {"rate": 100, "batch": 100, "buffer": 10}),
+                      Candidate("NOTIFY and back", "bare-notify-trip", {"jobs": 1000}, {"rate": 100}),
                       Candidate("NOTIFY", "bare-notify", {"jobs": 1000}, {"rate": 100})),
-          (Row("enqueue to handler start at 100 jobs/s, half of them", "pawl", "NOTIFY", "p50_us", most=2),
-           Row("enqueue to handler start at 100 jobs/s, 99 % of them", "pawl", "NOTIFY", "p99_us"),
+          (Row("enqueue to handler start at 100 jobs/s, half of them", "pawl", "NOTIFY and back", "p50_us", most=2),
+           Row("enqueue to handler start at 100 jobs/s, half of them", "pawl", "NOTIFY", "p50_us"),
+           Row("enqueue to handler start at 100 jobs/s, 99 % of them", "pawl", "NOTIFY and back", "p99_us"),
            Row("enqueue to handler start, 99 % of them within", "pawl", None, "p99_us", unit="us"))),
 )
 

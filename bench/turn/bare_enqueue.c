@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * bare_enqueue.c - puts rows into the table of jobs as bare SQL can: by COPY, by INSERT from many
- * connections; and how long a bare NOTIFY takes to somebody who listens.
+ * connections; and how long a bare NOTIFY takes to somebody who listens, and back.
  * Owns:  the columns that they write, which are those that an enqueue writes.
  * Never: makes a queue, checks a value, sends a hint.
  */
@@ -178,60 +178,87 @@ bool turn_bare_singles(const struct turn *turn, struct turn_result *result)
 struct listener {
     const struct turn *turn;
     PGconn *conn;
-    int64_t *samples;
+    int64_t *samples; /* NULL: it answers instead */
     bool is_good;
 };
+
+/* Read one that has come, waiting for it. */
+static PGnotify *hear(PGconn *conn)
+{
+    PGnotify *notice;
+    while ((notice = PQnotifies(conn)) == NULL) {
+        struct pollfd ready = {.fd = PQsocket(conn), .events = POLLIN};
+        if (poll(&ready, 1, CALL_TIMEOUT_MS) <= 0 || PQconsumeInput(conn) != 1)
+            return NULL;
+    }
+    return notice;
+}
 
 static void *listen_all(void *user)
 {
     struct listener *listener = user;
-    int64_t got = 0;
-    while (listener->is_good && got < listener->turn->jobs) {
-        struct pollfd ready = {.fd = PQsocket(listener->conn), .events = POLLIN};
-        PGnotify *notice;
-        listener->is_good = poll(&ready, 1, CALL_TIMEOUT_MS) > 0 &&
-                            PQconsumeInput(listener->conn) == 1;
-        while (listener->is_good && (notice = PQnotifies(listener->conn)) != NULL) {
-            if (got < listener->turn->jobs)
-                listener->samples[got++] = turn_now_us() - strtoll(notice->extra, NULL, 10);
-            PQfreemem(notice);
-        }
+    for (int64_t i = 0; listener->is_good && i < listener->turn->jobs; i++) {
+        PGnotify *notice = hear(listener->conn);
+        listener->is_good = notice != NULL;
+        if (notice != NULL && listener->samples != NULL)
+            listener->samples[i] = turn_now_us() - strtoll(notice->extra, NULL, 10);
+        else if (notice != NULL)
+            listener->is_good = bare_run(listener->conn, "notify back");
+        PQfreemem(notice);
     }
     return NULL;
 }
 
-static bool notify_all(const struct turn *turn, PGconn *conn)
+/* `back`: for each the time until one has come back; NULL: nobody sends one. */
+static bool notify_all(const struct turn *turn, PGconn *conn, int64_t *back)
 {
     int64_t began_us = turn_now_us();
     char sql[64];
-    bool is_good = true;
+    bool is_good = back == NULL || bare_run(conn, "listen back");
     for (int64_t i = 0; is_good && i < turn->jobs; i++) {
         turn_wait_until(began_us + i * 1000000 / turn->rate);
-        (void)snprintf(sql, sizeof(sql), "notify bench, '%lld'", (long long)turn_now_us());
+        int64_t sent_us = turn_now_us();
+        (void)snprintf(sql, sizeof(sql), "notify bench, '%lld'", (long long)sent_us);
         is_good = bare_run(conn, sql);
+        PGnotify *notice = is_good && back != NULL ? hear(conn) : NULL;
+        if (back != NULL) {
+            back[i] = turn_now_us() - sent_us;
+            is_good = notice != NULL;
+        }
+        PQfreemem(notice);
     }
+    return is_good;
+}
+
+static bool notify(const struct turn *turn, struct turn_result *result, bool is_answered)
+{
+    PGconn *conn = bare_connect(turn);
+    int64_t *samples = calloc((size_t)turn->jobs, sizeof(int64_t));
+    struct listener listener = {
+        .turn = turn, .conn = bare_connect(turn), .samples = is_answered ? NULL : samples};
+    pthread_t thread;
+    listener.is_good = samples != NULL && listener.conn != NULL &&
+                       bare_run(listener.conn, "listen bench");
+    bool is_started = conn != NULL && listener.is_good &&
+                      pthread_create(&thread, NULL, listen_all, &listener) == 0;
+    bool is_good = is_started && notify_all(turn, conn, is_answered ? samples : NULL);
+    if (is_started && !is_good)
+        (void)turn_fail("notify", "given up");
+    is_good = is_started && pthread_join(thread, NULL) == 0 && listener.is_good && is_good;
+    if (is_good)
+        turn_percentiles(samples, (size_t)turn->jobs, result);
+    PQfinish(conn);
+    PQfinish(listener.conn);
+    free(samples);
     return is_good;
 }
 
 bool turn_bare_notify(const struct turn *turn, struct turn_result *result)
 {
-    PGconn *conn = bare_connect(turn);
-    struct listener listener = {.turn = turn,
-                                .conn = bare_connect(turn),
-                                .samples = calloc((size_t)turn->jobs, sizeof(int64_t))};
-    pthread_t thread;
-    listener.is_good = listener.samples != NULL && listener.conn != NULL &&
-                       bare_run(listener.conn, "listen bench");
-    bool is_started = conn != NULL && listener.is_good &&
-                      pthread_create(&thread, NULL, listen_all, &listener) == 0;
-    bool is_good = is_started && notify_all(turn, conn);
-    if (is_started && !is_good)
-        (void)turn_fail("notify", "given up");
-    is_good = is_started && pthread_join(thread, NULL) == 0 && listener.is_good && is_good;
-    if (is_good)
-        turn_percentiles(listener.samples, (size_t)turn->jobs, result);
-    PQfinish(conn);
-    PQfinish(listener.conn);
-    free(listener.samples);
-    return is_good;
+    return notify(turn, result, false);
+}
+
+bool turn_bare_notify_trip(const struct turn *turn, struct turn_result *result)
+{
+    return notify(turn, result, true);
 }

@@ -43,6 +43,7 @@ static const struct {
     {"bare-copy", turn_bare_copy},
     {"bare-singles", turn_bare_singles},
     {"bare-notify", turn_bare_notify},
+    {"bare-notify-trip", turn_bare_notify_trip},
     {"bare-sqlite-drain", turn_bare_sqlite_drain},
     {"bare-sqlite-enqueue", turn_bare_sqlite_enqueue},
 };
