@@ -40,35 +40,63 @@ select pawl_test.put();
 select is(pg_temp.few(1), 'no', 'nor is one that nobody has claimed from');
 select pg_temp.calm();
 select pawl.enqueue('q', 'usual');
-select pawl.enqueue('q', 'long', p_timeout_ms => 7000);
 select pawl.enqueue('q', 'tries', p_max_retries => 9);
 select pawl.enqueue('q', 'soon', p_start_within_ms => 600000);
 select pawl.enqueue('q', 'headers', p_headers => '{"a": "b"}');
-create temp table few as select * from pawl.claim_few('w', 'q', 4, null, 1 << 20, pg_temp.tokens(4));
-select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by pos, seq) from few), 'work usual long tries', 'the first of them are given out, in their order');
-insert into few select * from pawl.claim_few('w', 'q', 64, 40000, 1 << 20, array(select gen_random_uuid() from generate_series(1, 64)));
-select is((select count(*) from few), 6::int8, 'and then the others');
-select results_eq($$select * from few order by id$$,
-    $$select j.id, 'q'::text, j.priority, j.retries, j.lost_leases, j.attempts, j.lease_version, coalesce(j.max_retries, 7)::int4, j.created_at,
-             j.next_attempt_at, j.start_by, j.reason, j.lease_token, j.claimed_at, j.lease_expires_at, j.run_until, j.lease_ms, j.run_ms, j.payload, j.lane,
-             j.pos, j.seq, null::text, null::int8, j.headers
-      from pawl.job j where j.state = 1 order by j.id$$, 'as the table has them');
-select is((select array_agg(distinct lease_token order by lease_token) from few where lease_ms = 5000), (select array_agg(t order by t) from unnest(pg_temp.tokens(4)) t),
+select pawl.enqueue('q', 'odd');
+update pawl.job set retries = 2, lost_leases = 3, attempts = 4, reason = 1, next_attempt_at = created_at - interval '1 s' where payload = 'odd';
+create temp table few as select 1 call, c.* from pawl.claim_few('w', 'q', 3, null, 1 << 20, pg_temp.tokens(3)) with ordinality c;
+select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by pos, seq) from few), 'work usual tries', 'the first of them are given out, in their order');
+insert into few select 2, c.* from pawl.claim_few('w', 'q', 100, 40000, 1 << 20, array(select gen_random_uuid() from generate_series(1, 100))) with ordinality c;
+select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by pos, seq) from few where call = 2), 'soon headers odd', 'and then the others');
+select results_eq($$select call, ordinality, lease_ms, timeout_ms, max_retries, lease_expires_at - claimed_at, run_until - claimed_at,
+                           num_nonnulls(retries, lost_leases, attempts, lease_version, created_at, next_attempt_at, start_by, reason, lease_token, payload, pos, seq, headers)
+                    from few where id is null order by call$$,
+                  $$values (1, 1::int8, 5000::int8, 60000::int8, 7, interval '5 s', interval '60 s', 0), (2, 1, 40000, 60000, 7, interval '40 s', interval '60 s', 0)$$,
+                  'the first row of each says what its jobs share, and nothing else');
+-- What a job has of its own stands in its row; what is as usual does not.
+create temp view usual as
+    select j.id, nullif(j.retries, 0::int2) retries, nullif(j.lost_leases, 0::int2) lost_leases, nullif(j.attempts, 0) attempts, j.lease_version, j.max_retries::int4,
+           j.created_at, nullif(j.next_attempt_at, j.created_at) next_attempt_at, j.start_by, nullif(j.reason, 0::int2) reason, j.lease_token, null::timestamptz claimed_at,
+           null::timestamptz lease_expires_at, null::timestamptz run_until, null::int8 lease_ms, null::int8 timeout_ms, j.payload, j.pos, j.seq, j.headers
+    from pawl.job j where j.state = 1;
+select results_eq($$select id, retries, lost_leases, attempts, lease_version, max_retries, created_at, next_attempt_at, start_by, reason, lease_token, claimed_at,
+                           lease_expires_at, run_until, lease_ms, timeout_ms, payload, pos, seq, headers from few where id is not null order by id$$,
+                  $$select * from usual order by id$$, 'as the table has them, each with its own token');
+select results_eq($$select payload, retries::int4, lost_leases::int4, attempts, lease_version, max_retries, next_attempt_at is null, start_by is null,
+                           reason::int4, headers from few where id is not null order by call, ordinality$$,
+                  $$values ('work'::bytea, null::int4, null::int4, null::int4, 1, null::int4, true, true, null::int4, null::text), ('usual', null, null, null, 1, null, true, true, null, null),
+                           ('tries', null, null, null, 1, 9, true, true, null, null), ('soon', null, null, null, 1, null, true, false, null, null),
+                           ('headers', null, null, null, 1, null, true, true, null, E'a: b\n'), ('odd', 2, 3, 4, 1, null, false, true, 1, null)$$,
+                  'and what is as usual is left out');
+select is((select string_agg(format('%s %s %s %s', j.claimed_by, j.lease_ms, j.run_ms, j.unstarted_until - j.run_until), ', ')
+           from pawl.job j join few f using (id) join few h on h.call = f.call and h.id is null
+           where (j.claimed_at, j.lease_expires_at, j.run_until, j.lease_ms, j.run_ms) <> (h.claimed_at, h.lease_expires_at, h.run_until, h.lease_ms, h.timeout_ms)
+              or j.claimed_by <> 'w' or j.unstarted_until <> j.run_until + 2 * pawl.ms(j.lease_ms)), null, 'OL-FIELDS: the table has what the first row says of all');
+select is((select array_agg(distinct lease_token order by lease_token) from few where call = 1 and id is not null), (select array_agg(t order by t) from unnest(pg_temp.tokens(3)) t),
           'RES-8: each with one of the tokens that were given');
-select is((select string_agg(convert_from(j.payload, 'UTF8') || ' ' || j.lease_ms || ' ' || j.run_ms || ' ' || extract(epoch from j.lease_expires_at - j.claimed_at)::int4
-                             || ' ' || extract(epoch from j.run_until - j.claimed_at)::int4 || ' ' || extract(epoch from j.unstarted_until - j.claimed_at)::int4, ', '
-                             order by j.payload) from pawl.job j where j.state = 1 and j.payload in ('usual', 'long', 'soon')),
-          'long 5000 7000 5 7 17, soon 40000 60000 40 60 140, usual 5000 60000 5 60 70', 'with the lease and the timeout that hold for each');
-select is((select count(*) from pawl.settle_batch(0, 'w', array(select id from few order by id), array(select lease_token from few order by id), array_fill(1, array[6]), null,
-                                                  null, null, null, null, '\x01', null, true) s where s.verdict = 'OK' and s.attempt_no = 6), 1::int8,
+select is((select count(*) from pawl.settle_batch(0, 'w', array(select id from few where id is not null order by id), array(select lease_token from few where id is not null order by id),
+                                                  array_fill(1, array[6]), null, null, null, null, null, '\x01', null, true) s where s.verdict = 'OK' and s.ordinal > 0), 6::int8,
           'and they are settled by what was given');
 select is(pg_temp.few(1), '0', 'then there is nothing');
+select is((select count(*) from pawl.claim_few('w', 'q', 100, 30000, 1 << 20, pg_temp.tokens(100))), 0::int8, 'and not a row that says so');
+-- A queue that does not say how long work may take.
+select pg_temp.calm('free');
+select pawl_test.put('free') from generate_series(1, 2);
+select results_eq($$select lease_ms, timeout_ms, run_until - claimed_at from pawl.claim_few('w', 'free', 1, null, 1000, pg_temp.tokens(1)) where id is null$$,
+                  $$values (30000::int8, 90000::int8, interval '90 s')$$, 'RES-6: three times the lease that the queue has');
+select results_eq($$select lease_ms, timeout_ms, run_until - claimed_at from pawl.claim_few('w', 'free', 2, 40000, 1000, pg_temp.tokens(2)) where id is null$$,
+                  $$values (40000::int8, 120000::int8, interval '2 min')$$, 'RES-6: or that was asked for');
+delete from pawl.job;
 
 -- Rows that lie in another order than their jobs.
-select count(*) from (select pawl.enqueue('q', 'x') from generate_series(1, 50)) e;
+select count(*) from (select pawl.enqueue('q', 'x') from generate_series(1, 101)) e;
 update pawl.job j set priority = j.priority where j.seq % 3 = 0;
-select is((select count(distinct lease_token) from pawl.claim_few('w', 'q', 50, 30000, 1 << 20, pg_temp.tokens(50)) where lease_token = any (pg_temp.tokens(50))), 50::int8,
+create temp table lain as select * from pawl.claim_few('w', 'q', 100, 30000, 1 << 20, pg_temp.tokens(100)) where id is not null;
+select is((select count(*) from lain), 100::int8, 'a hundred at most are given out');
+select is((select count(distinct j.lease_token) from pawl.job j join lain l using (id, lease_token) where j.lease_token = any (pg_temp.tokens(100))), 100::int8,
           'RES-8: each has a token of its own wherever its row lies');
+select is((select count(*) from lain l where l.seq > (select j.seq from pawl.job j where j.state = 0)), 0::int8, 'Q-FIFO: and the one that is left came last');
 delete from pawl.job;
 
 -- What is left alone.
@@ -120,9 +148,14 @@ select is(pg_temp.few_after($$update pawl.job set lease_version = 2147483647$$, 
 select is(pg_temp.few_after($$update pawl.job set next_attempt_at = now() + interval '1 hour'$$, n), '0', 'nor one that is not due') from unnest('{1,2}'::int4[]) n;
 select is(pg_temp.few_after($$update pawl.mark set pos = (select max(pos) + 1 from pawl.job) where lane = 0 and kind = 0$$, n), '0', 'nor one before the mark') from unnest('{1,2}'::int4[]) n;
 select is(pg_temp.few_after('select', 2), '2', 'two are taken where there are two');
+-- A timeout of its own is nothing that jobs share.
+select is(pg_temp.few_after($$update pawl.job set timeout_ms = 7000$$, n), 'no', 'none with a timeout of its own') from unnest('{1,2}'::int4[]) n;
+create temp view second as select id from pawl.job order by pos, seq limit 1 offset 1;
+select is(pg_temp.few_after($$update pawl.job set timeout_ms = 7000 where id = (select id from second)$$, n), case n when 1 then '1' else 'no' end, 'also if it is the second of ' || n)
+from unnest('{1,2,3}'::int4[]) n;
 -- What is wrong with a call is for claim_lines() to say.
 select is(pg_temp.few(1, p_worker => w), 'no', 'a worker must have a name') from unnest(array['', E'w\n', repeat('w', 129), null]) w;
-select is(pg_temp.few(n), 'no', 'a number of jobs that it is not for') from unnest('{0,-1,65,null}'::int4[]) n;
+select is(pg_temp.few(n), 'no', 'a number of jobs that it is not for') from unnest('{0,-1,101,null}'::int4[]) n;
 select is(pg_temp.few(1, p_lease_ms => l), 'no', 'a lease that there is not') from unnest('{99,315360000001}'::int8[]) l;
 select is(pg_temp.few(1, p_bytes_max => b), 'no', 'a limit in bytes that there is not') from unnest('{0,null}'::int8[]) b;
 select is((select count(*) from pawl.claim_few('w', 'q', 2, 30000, 1000, t::uuid[]) c where c.id is null), 1::int8, 'a token is missing')
@@ -132,6 +165,9 @@ select is(pg_temp.few(2, p_bytes_max => 7), 'no', 'two jobs of four bytes are mo
 select is((select count(*) from pawl.job where state = 1), 0::int8, 'and none of all these has a lease');
 select is(pg_temp.few(2, p_bytes_max => 8), '2', 'but not more than eight');
 select is(pg_temp.few(1, p_bytes_max => 1), '1', 'and one job is given out however large it is');
+select pawl_test.put();
+select is(pg_temp.few(2, p_bytes_max => 1), '1', 'also where two are asked for');
+select pawl_test.put();
 begin isolation level repeatable read;
 select is(pg_temp.few(1), 'no', 'where a claim would see what is old, it is not for it');
 commit;

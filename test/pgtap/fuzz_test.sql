@@ -122,8 +122,9 @@ create view held as
     select j.id, j.claimed_by, j.lease_token, j.lease_version from pawl.job j
     where j.state = 1 and j.lease_expires_at > clock_timestamp();
 
--- What whoever has claimed a job shows, in one call for all of them: succeed, retry, fail, snooze, renew or give back. Of those
--- who claimed earlier too, who should have stopped long ago. In the end all succeed.
+-- What whoever has claimed a job shows, in one call for all of them: succeed, retry, fail, snooze, renew or give back; or to have
+-- succeeded, each as a batch of its own, and then two and two of them. Of those who claimed earlier too, who should have stopped
+-- long ago. In the end all succeed.
 create function settle_all(p_round int4) returns void language plpgsql as $$
 declare
     v_before uuid[] := array(select id from held);
@@ -135,9 +136,17 @@ begin
     perform try(format($q$with x as (insert into ok_settle select s.id, 'settle' from (
         select array_agg(id order by id) ids, array_agg(token order by id) tokens, array_agg(version order by id) versions,
                array_agg((verb %% 4)::int2 order by id) actions, array_agg(case when verb %% 4 = 3 then 1000::int8 end order by id) delays
-        from shown where worker = %L and verb < 6) a,
+        from shown where worker = %L and verb < 6 and verb <> 4) a,
         pawl.settle_batch(0, %L, a.ids, a.tokens, a.versions, a.actions, null, a.delays, null, null, '\x02') r, unnest(a.ids) with ordinality s(id, o)
         where s.o = r.ordinal and r.verdict = 'OK' and a.ids is not null returning 1) select count(*) from x$q$, worker, worker)) from (select distinct worker from shown) w;
+    perform try(format($q$with x as (insert into ok_settle select s.id, 'succeed' from shown s
+        where s.worker = %L and s.verb = 4 and s.id::text < '8' and pawl.succeed_all(%L, array[s.id], array[s.token], s.version, 1) = 1 returning 1)
+        select count(*) from x$q$, worker, worker)) from (select distinct worker from shown) w;
+    perform try(format($q$with x as (insert into ok_settle select i, 'succeed' from (
+        select array_agg(id order by id) ids, array_agg(token order by id) tokens, min(version) version
+        from (select *, row_number() over (order by id) n from shown where worker = %L and verb = 4 and id::text >= '8') s group by (n - 1) / 2) a, unnest(a.ids) i
+        where pawl.succeed_all(%L, a.ids, a.tokens, a.version, null) is not null and a.ids[1] is not null returning 1) select count(*) from x$q$, worker, worker))
+    from (select distinct worker from shown) w;
     perform try(format($q$with x as (insert into ok_settle select s.id, 'renew' from (
         select array_agg(id order by id) ids, array_agg(token order by id) tokens, array_agg(version order by id) versions
         from shown where worker = %L and verb = 6) a,

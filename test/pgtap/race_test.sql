@@ -87,6 +87,59 @@ commit;
 select throws_ok('select b_answer()', '40001', null, 'RES-3: successes of which one waited past the deadline are judged again');
 select b_answer();
 select results_eq('select b_says(settle) from e3', $$values ('STALE'), ('STALE')$$, 'and found stale');
+-- the same of a batch that succeeds as a whole, or not at all
+select pawl_test.put('e4') from generate_series(1, 2);
+create temp table e4 as
+select array_agg(c.outbox_id order by c.outbox_id) ids, array_agg(c.lease_token order by c.outbox_id) tokens, max(c.lease_expires_at) expires_at,
+       format($$select coalesce(pawl.succeed_all('w1', '%s', '%s', 1, null)::text, 'no')$$, array_agg(c.outbox_id order by c.outbox_id), array_agg(c.lease_token order by c.outbox_id)) succeed
+from pawl.claim_outbox_batch(2, 'w1', 2, 'e4') c;
+begin;
+select count(*) from (select from pawl.job j, e4 where j.id = e4.ids[2] for update of j) l;
+select dblink_send_query('b', succeed) from e4;
+select until_b_waits();
+select pg_sleep(0.06);
+commit;
+select results_eq('select b_answer()', $$values ('no')$$, 'RES-3: a batch of which one waited for longer than its lease is known to last is left alone');
+select b_answer();
+begin;
+select count(*) from (select from pawl.job j, e4 where j.id = e4.ids[1] for update of j) l;
+select dblink_send_query('b', succeed) from e4;
+select until_b_waits();
+select pg_sleep(greatest(0, extract(epoch from (select expires_at from e4) - clock_timestamp()) + 0.01));
+commit;
+select results_eq('select b_answer()', $$values ('no')$$, 'RES-3: so is one of which one waited past the deadline');
+select b_answer();
+select results_eq('select b_says(succeed) from e4', $$values ('no')$$, 'RES-3: and one that comes after it');
+select is((select count(*) from pawl.job j, e4 where j.id = any (e4.ids) and j.state = 1 and j.lease_version = 1 and j.lease_token = any (e4.tokens)), 2::int8, 'Q-STALE: both are as they were');
+-- the row changes hands while the batch waits for it
+select pawl_test.put('e5') from generate_series(1, 2);
+create temp table e5 as
+select array_agg(c.outbox_id order by c.outbox_id) ids, array_agg(c.lease_token order by c.outbox_id) tokens,
+       format($$select coalesce(pawl.succeed_all('w1', '%s', '%s', 1, null)::text, 'no')$$, array_agg(c.outbox_id order by c.outbox_id), array_agg(c.lease_token order by c.outbox_id)) succeed
+from pawl.claim_outbox_batch(2, 'w1', 30, 'e5') c;
+begin;
+select count(*) from e5, pawl.release_batch(0, 'w1', e5.ids[2:2], e5.tokens[2:2], '{1}') r where r.verdict = 'OK';
+select count(*) from pawl.claim_outbox_batch(1, 'w2', 30, 'e5');
+select dblink_send_query('b', succeed) from e5;
+select until_b_waits();
+commit;
+select results_eq('select b_answer()', $$values ('no')$$, 'Q-ONE-LEASE: a job that was given to another one meanwhile');
+select b_answer();
+select results_eq('select j.claimed_by, j.lease_version from pawl.job j, e5 where j.id = any (e5.ids) order by j.id', $$values ('w1', 1), ('w2', 2)$$, 'Q-STALE: both stay with who has them');
+-- the same settle twice, at the same time
+select pawl_test.put('e6') from generate_series(1, 2);
+create temp table e6 as
+select format($$select coalesce(pawl.succeed_all('w1', '%s', '%s', 1, null)::text, 'no')$$, array_agg(c.outbox_id order by c.outbox_id), array_agg(c.lease_token order by c.outbox_id)) succeed,
+       array_agg(c.outbox_id order by c.outbox_id) ids, array_agg(c.lease_token order by c.outbox_id) tokens
+from pawl.claim_outbox_batch(2, 'w1', 30, 'e6') c;
+begin;
+select count(*) from e6, pawl.settle_batch(0, 'w1', ids, tokens, '{1,1}', '{0,0}', '{0,0}', '{null,null}', null, null, '\x01') s where s.verdict = 'OK';
+select dblink_send_query('b', succeed) from e6;
+select until_b_waits();
+commit;
+select results_eq('select b_answer()', $$values ('no')$$, 'Q-NEVER-AGAIN: a batch that has succeeded meanwhile');
+select b_answer();
+select is((select count(*) from pawl.attempts where queue = 'e6'), 2::int8, 'RES-12: has a row each');
 select pawl_test.put('e2') from generate_series(1, 5);
 create temp table e2 as select row_number() over () n, c.* from pawl.claim_outbox_batch(5, 'w1', 1, 'e2') c;
 begin;
@@ -97,7 +150,7 @@ select pg_sleep(greatest(0, extract(epoch from (select max(lease_expires_at) fro
 commit;
 select results_eq('select b_answer()', $$values ('STALE')$$, 'RES-3: a retry that waited past the deadline');
 select b_answer();
-select is((select count(*) from pawl.attempts where queue in ('e', 'e2', 'e3')), 0::int8, 'Q-STALE: nothing was written');
+select is((select count(*) from pawl.attempts where queue in ('e', 'e2', 'e3', 'e4', 'e5')), 0::int8, 'Q-STALE: nothing was written');
 
 -- RES-11, RULE-020-040: claims do not wait for each other
 select pawl_test.put('c') from generate_series(1, 2);

@@ -112,6 +112,7 @@ grant select on known to public;
 set role pawl_runtime;
 select count(*) from (select pawl.settle_batch(0, 'w1', k.ids, k.ids, array_fill(1, array[cardinality(k.ids)]), array_fill(a::int2, array[cardinality(k.ids)]), null,
                                array_fill(1::int8, array[cardinality(k.ids)]), null, null, '\x00') from known k, generate_series(0, 3) a) x;
+select count(pawl.succeed_all('w1', k.ids, k.ids, 1, null)) from known k;
 select count(*) from (select pawl.renew_batch(0, 'w1', k.ids, k.ids, array_fill(1, array[cardinality(k.ids)]), null, null) from known k) x;
 select count(*) from (select pawl.release_batch(0, 'w1', k.ids, k.ids, array_fill(1, array[cardinality(k.ids)])) from known k) x;
 select count(*) from (select pawl.enqueue_batch(0, array_fill('r'::text, array[cardinality(k.ids)]), k.ids, array_fill(''::bytea, array[cardinality(k.ids)])) from known k) x;
@@ -132,6 +133,9 @@ select is(sqlstate_of($q$do $x$ declare c record; begin
     select * into c from pawl.claim_outbox_batch(1, 'w1', 30, 'r');
     perform pawl.renew_outbox_lease(c.outbox_id, c.lease_token, 'w1');
     perform pawl.complete_outbox_attempt(c.outbox_id, c.lease_token, 'w1', 'DISPATCHED'); end $x$ $q$), '00000', 'runtime: claim, renew, complete');
+select is(sqlstate_of($$select pawl.claim_few('w1', 'r', 1, null, 1000, array[gen_random_uuid()])$$), '00000', 'runtime: claim a few');
+select is(sqlstate_of($$select pawl.succeed_all('w1', array[gen_random_uuid()], array[gen_random_uuid()], 1, null)$$), '00000', 'runtime: let a batch succeed');
+select is(sqlstate_of($$select pawl.is_line_calm(null, null, null, null)$$), '42501', 'runtime: no look at a line');
 select is(sqlstate_of($$select pawl.repair_expired_leases()$$), '00000', 'runtime: repair');
 select is(sqlstate_of($$select pawl.prune(0, 10)$$), '00000', 'runtime: prune');
 select is(sqlstate_of($$select pawl.hello()$$), '00000', 'runtime: hello');

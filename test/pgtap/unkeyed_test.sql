@@ -49,7 +49,7 @@ $$;
 create function needed() returns setof text language sql as $$
     select unnest('{enqueue_batch(),enqueue_lines(),enqueue_insert(),enqueue_existed(),claim_batch(),claim_lines(),claim_few(),sweep_line(),
                     expired_in_reach(),recover(),pick(),mark_read(),mark_move(),mark_holes(),sweep_note(),settle_batch(),
-                    succeed_batch(),succeed_one(),settle_rows(),ids_of(),take_turn()}'::text[])
+                    succeed_batch(),succeed_one(),succeed_all(),settle_rows(),ids_of(),take_turn()}'::text[])
 $$;
 
 -- The counters see what they are to see: a life with keys touches all of it.
@@ -85,6 +85,18 @@ select is((select count(*) from pawl.claim_few('w', 'plain', 1, 30000, 1000, arr
 select is_empty('select since() except select needed()', 'touches nothing that is there for keys or limits');
 select is_empty($$ select unnest('{claim_lines(),pick(),turn}'::text[]) intersect select since() $$, 'nor what is there for many');
 delete from pawl.job;
+commit;
+
+begin;
+select pawl_test.put('plain') from generate_series(1, 10);
+create temp table held as select array_agg(c.outbox_id order by c.outbox_id) ids, array_agg(c.lease_token order by c.outbox_id) tokens from pawl.claim_outbox_batch(10, 'w', 30, 'plain') c;
+delete from seen;
+insert into seen select * from touched;
+-- All of them have succeeded, unless the machine was held up: then it is asked again.
+select pawl.succeed_all('w', ids, tokens, 1, null) from held, generate_series(1, 5);
+select is((select count(*) from pawl.attempt a, held where a.job_id = any (held.ids)), 10::int8, 'ten jobs have succeeded together');
+select is_empty('select since() except select needed()', 'and touch nothing that is there for keys or limits');
+select is_empty($$ select unnest('{settle_batch(),succeed_batch(),settle_rows()}'::text[]) intersect select since() $$, 'nor what is there for those who end in other ways');
 commit;
 
 begin;

@@ -69,7 +69,7 @@ static void claim_claim_c_first(void **state)
     expect_told(race_done_sql(race->sql, "c", &ours, "DISPATCHED"), "1");       /* OL-ANY-CLIENT */
 }
 
-#define LARGE_CLAIM "select count(*) from pawl.claim_outbox_batch(100, '%s', 30, '" RACE_QUEUE "')"
+#define LARGE_CLAIM "select count(*) from pawl.claim_outbox_batch(101, '%s', 30, '" RACE_QUEUE "')"
 
 /* Large claims take turns; but whoever holds its turn for long holds nobody up. */
 static void claim_claim_large_ones(void **state)
@@ -78,22 +78,22 @@ static void claim_claim_large_ones(void **state)
     for (int i = 0; i < 250; i++)
         (void)race_put(race->c);
     expect_told(race_ask(race->sql, "begin"), "");
-    expect_told(race_ask(race->sql, "select count(*) from pawl.claim_outbox_batch(99, 'sql', 30, "
+    expect_told(race_ask(race->sql, "select count(*) from pawl.claim_outbox_batch(100, 'sql', 30, "
                                     "'" RACE_QUEUE "')"),
-                "99");
+                "100");
     expect_told(race_ask(race->sql, "select count(*) from pawl.turn"), "0");
     expect_told(race_ask(race->sql, "rollback"), "");
     expect_told(race_ask(race->sql, "begin"), "");
-    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "100");
+    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "101");
     expect_told(race_ask(race->sql, "select count(*) from pawl.turn"), "1");
-    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "100"); /* the row is being made */
+    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "101"); /* the row is being made */
     let_go(race->sql);
     expect_told(race_ask(race->sql, "begin"), "");
-    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "50");
+    expect_told(race_ask(race->sql, LARGE_CLAIM, "sql"), "48");
     expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "0"); /* it is there, and locked */
     expect_told(race_ask(race->sql, "rollback"), "");
     expect_told(race_ask(race->sql2, "begin isolation level repeatable read"), "");
-    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "50");
+    expect_told(race_ask(race->sql2, LARGE_CLAIM, "sql2"), "48");
     let_go(race->sql2);
 }
 
@@ -438,6 +438,154 @@ static void no_expiry_while_waiting(void **state)
     assert_int_equal(race_join(&call), PAWL_OK);
 }
 
+/* ---------------------------------------------------------------- batches that succeed whole */
+
+#define WHOLE_MS 50 /* for so long a lease must last yet, and it may wait */
+
+/* Two jobs of a worker, in the order of their ids. */
+static void take_two(struct race *race, const char *worker, pawl_lease *ret_leases)
+{
+    (void)race_put(race->c);
+    (void)race_put(race->c);
+    pawl_lease one = race_take(race->c, worker);
+    pawl_lease other = race_take(race->c, worker);
+    bool is_sorted = pawl_id_compare(&one.job, &other.job) < 0;
+    ret_leases[0] = is_sorted ? one : other;
+    ret_leases[1] = is_sorted ? other : one;
+}
+
+/* Sends what lets both succeed, as the C client would; the answer is how many, or "". */
+static void send_whole(PGconn *session, const char *worker, const pawl_lease *leases)
+{
+    struct race_text ids[] = {race_id(&leases[0].job), race_id(&leases[1].job)};
+    pawl_id tokens[2];
+    memcpy(&tokens[0], &leases[0].token, sizeof(tokens[0]));
+    memcpy(&tokens[1], &leases[1].token, sizeof(tokens[1]));
+    race_send(session, "select pawl.succeed_all('%s', '{%s,%s}', '{%s,%s}', %lld, null)", worker,
+              ids[0].text, ids[1].text, race_id(&tokens[0]).text, race_id(&tokens[1]).text,
+              (long long)leases[0].version);
+}
+
+/* RES-3, RES-11: it waits for a row, no longer than it knows both leases to last. */
+static void whole_waits_for_a_while(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql", leases);
+    for (int i = 0; i < 2; i++) {
+        hold_row(race, &leases[i].job);
+        send_whole(race->sql, "sql", leases);
+        race_await_waiting(race);
+        race_age(race, WHOLE_MS);
+        let_go(race->sql2);
+        expect_told(race_answer(race->sql), ""); /* too long; nothing was done */
+        expect_told(race_ledger(race, &leases[0].job), "");
+        expect_told(race_ledger(race, &leases[1].job), "");
+        assert_int_equal(race_state(race, &leases[0].job), PAWL_IN_FLIGHT);
+        assert_int_equal(race_state(race, &leases[1].job), PAWL_IN_FLIGHT);
+    }
+    hold_row(race, &leases[1].job);
+    send_whole(race->sql, "sql", leases);
+    race_await_waiting(race);
+    race_age(race, WHOLE_MS - 1);
+    let_go(race->sql2);
+    expect_told(race_answer(race->sql), "2");
+    expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
+    expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
+}
+
+/* RES-3: a lease that ends within that time is no lease for it, and neither is one that has. */
+static void whole_needs_leases_that_last(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql", leases);
+    race_age(race, RACE_LEASE_MS - WHOLE_MS - 1);
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "2");
+    take_two(race, "sql", leases);
+    race_age(race, RACE_LEASE_MS - WHOLE_MS);
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "");
+    race_age(race, WHOLE_MS);
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "");
+    expect_told(race_ledger(race, &leases[0].job), "");
+    expect_told(race_ledger(race, &leases[1].job), "");
+}
+
+/* The C client waits, and then all goes as others do: valid leases end well, a millisecond before
+ * their ends too; RES-3: at their ends they do not. */
+static void whole_of_a_c_client_waits(void **state)
+{
+    struct race *race = *state;
+    for (int late_ms = -1; late_ms <= 0; late_ms++) {
+        struct race_call call = {.store = race->c, .verb = RACE_SETTLE, .worker = "c", .count = 2};
+        take_two(race, "c", call.leases);
+        hold_row(race, &call.leases[1].job);
+        race_call(race, &call);
+        race_age(race, RACE_LEASE_MS + late_ms);
+        let_go(race->sql2);
+        assert_int_equal(race_join(&call), late_ms < 0 ? PAWL_OK : PAWL_STALE);
+        assert_int_equal(call.verdicts[1], late_ms < 0 ? PAWL_OK : PAWL_STALE);
+        expect_told(race_ledger(race, &call.leases[0].job), late_ms < 0 ? "1 DISPATCHED none" : "");
+        expect_told(race_ledger(race, &call.leases[1].job), late_ms < 0 ? "1 DISPATCHED none" : "");
+    }
+}
+
+/* RES-13: the mark is set while it waits, and it wins all the same. */
+static void whole_cancel_first(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql2", leases);
+    expect_told(race_ask(race->sql, "begin"), "");
+    expect_told(cancel_sql(race, &leases[1].job), "OK");
+    send_whole(race->sql2, "sql2", leases);
+    race_await_waiting(race);
+    let_go(race->sql);
+    expect_told(race_answer(race->sql2), "2");
+    expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
+}
+
+/* RES-4: it came in time, and its transaction ends after the deadline. */
+static void whole_reap_whole_first(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql", leases);
+    expect_told(race_ask(race->sql, "begin"), "");
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "2");
+    race_age(race, LEASE_IS_OVER_MS);
+    assert_int_equal(race_reap(race->c), 0); /* it skips, and does not wait: RES-11 */
+    let_go(race->sql);
+    assert_int_equal(race_reap(race->c), 0);
+    expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
+}
+
+/* Q-ONE-LEASE, Q-STALE: one of them was recovered, and given to somebody else. */
+static void whole_after_one_was_lost(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql", leases);
+    expect_told(race_ask(race->watching,
+                         "with j as (update pawl.job set lease_expires_at = claimed_at where id = "
+                         "'%s' returning 1) select count(*) from j",
+                         race_id(&leases[1].job).text),
+                "1");
+    assert_int_equal(race_reap(race->c), 1);
+    pawl_lease theirs = race_take(race->c, "c");
+    assert_int_equal(pawl_id_compare(&theirs.job, &leases[1].job), 0);
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "");
+    assert_int_equal(race_state(race, &leases[0].job), PAWL_IN_FLIGHT);
+    struct race_call call = {
+        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {theirs}};
+    assert_int_equal(race_make(&call), PAWL_OK);
+}
+
 /* ---------------------------------------------------------------- enqueue against completion */
 
 /* Q-NEVER-AGAIN */
@@ -620,6 +768,12 @@ int main(void)
         STORY(redrive_prune_prune_is_rolled_back),
         STORY(expiry_while_waiting),
         STORY(no_expiry_while_waiting),
+        STORY(whole_waits_for_a_while),
+        STORY(whole_needs_leases_that_last),
+        STORY(whole_of_a_c_client_waits),
+        STORY(whole_cancel_first),
+        STORY(whole_reap_whole_first),
+        STORY(whole_after_one_was_lost),
         STORY(enqueue_completion_not_committed_yet),
         STORY(enqueue_under_repeatable_read),
         STORY(enqueue_under_serializable),

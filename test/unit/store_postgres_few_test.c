@@ -14,7 +14,7 @@
 #include "support/pg_world.h"
 
 #define TIMEOUT_MS 20000
-#define JOBS_MAX   65 /* one more than claim_few() gives */
+#define JOBS_MAX   101 /* one more than claim_few() gives */
 #define CLAIMS     300
 
 static struct {
@@ -110,15 +110,17 @@ static void one_that_is_refused_is_made_all_the_same(void **state)
     (void)state;
     put("new", NULL, 3);
     assert_int_equal(take("new", NULL, 1), 1); /* has no marks: refused */
-    assert_int_equal(handle()->few_refusals, 1);
-    assert_int_equal(handle()->few_pause, 1);
+    assert_int_equal(handle()->few.refusals, 1);
+    assert_int_equal(handle()->few.pause, 1);
     assert_int_equal(take("new", NULL, 1), 1); /* is not asked */
-    assert_int_equal(handle()->few_pause, 0);
+    assert_int_equal(handle()->few.pause, 0);
     run(HIDE_LINES);
     assert_int_equal(take("new", NULL, 1), 1); /* is asked, and does */
     assert_int_equal(take("new", NULL, 1), 0);
+    put("new", NULL, JOBS_MAX);
+    assert_int_equal(take("new", NULL, JOBS_MAX - 1), JOBS_MAX - 1);
     run(SHOW_LINES);
-    assert_int_equal(handle()->few_refusals, 0);
+    assert_int_equal(handle()->few.refusals, 0);
 }
 
 static void others_go_as_before(void **state)
@@ -139,10 +141,10 @@ static void where_it_would_not_it_is_left_alone_ever_longer(void **state)
     size_t asked = 0;
     put("keyed", "k", 1);
     for (size_t i = 0; i < CLAIMS; i++) {
-        unsigned pause = handle()->few_pause;
+        unsigned pause = handle()->few.pause;
         put("keyed", "k", 1);
         assert_int_equal(take("keyed", NULL, 1), 1);
-        asked += handle()->few_pause > pause;
+        asked += handle()->few.pause > pause;
     }
     /* At 0, 2, 5, 10, 19, 36, 69, 134, 199 and 264. */
     assert_int_equal(asked, 10);

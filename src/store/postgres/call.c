@@ -4,7 +4,7 @@
  * call.c - a call as a verb makes it: statements put together, sent as one transaction, tried again
  *          where that is safe.
  * Owns:  the bound on tries and their backoff; the backoff of connections; the check of the schema
- *        when a connection is made; the grouping of rows by shard.
+ *        when a connection is made; how often a shortcut is tried; the grouping of rows by shard.
  * Never: repeats what may have been done; decides what an answer means for a job.
  */
 #include "store/postgres/postgres.h"
@@ -26,22 +26,36 @@
 #define RECONNECT_MOST_MS     5000
 #define RECONNECT_DOUBLES_MAX 6
 #define SEED_LEN              16
-#define ROOM_FIRST            4
+#define ROOM_MORE             4 /* times as many statements */
+#define SHORTCUT_DOUBLES_MAX  6
 
 /* ---- putting a call together */
+
+static bool make_room(struct pawli_pg_call *call)
+{
+    if (call->room == 0) {
+        call->statements = &call->first;
+        call->room = 1;
+        return true;
+    }
+    size_t room = ROOM_MORE * call->room;
+    struct pawli_pg_statement *more = malloc(room * sizeof(*more));
+    if (more == NULL)
+        return false;
+    memcpy(more, call->statements, call->count * sizeof(*more));
+    if (call->statements != &call->first)
+        free(call->statements);
+    call->statements = more;
+    call->room = room;
+    return true;
+}
 
 struct pawli_pg_args *pawli_pg_call_add(struct pawli_pg_call *call, const char *sql)
 {
     assert(call->answers == NULL);
-    if (call->count == call->room) {
-        size_t room = call->room == 0 ? ROOM_FIRST : 2 * call->room;
-        struct pawli_pg_statement *more = realloc(call->statements, room * sizeof(*more));
-        if (more == NULL) {
-            call->is_failed = true;
-            return &call->spare;
-        }
-        call->statements = more;
-        call->room = room;
+    if (call->count == call->room && !make_room(call)) {
+        call->is_failed = true;
+        return &call->spare;
     }
     struct pawli_pg_statement *statement = &call->statements[call->count++];
     *statement = (struct pawli_pg_statement){.sql = sql};
@@ -55,6 +69,13 @@ void pawli_pg_arg_seed(struct pawli_pg_call *call, struct pawli_pg_args *args)
     pawli_pg_arg_bytes(args, seed, sizeof(seed));
 }
 
+static void drop_answers(struct pawli_pg_call *call)
+{
+    if (call->answers != &call->first_answer)
+        free(call->answers);
+    call->answers = NULL;
+}
+
 void pawli_pg_call_clear(struct pawli_pg_call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
@@ -64,8 +85,9 @@ void pawli_pg_call_clear(struct pawli_pg_call *call)
     }
     pawli_pg_args_clear(&call->spare);
     pawli_pg_args_clear(&call->after.args);
-    free(call->statements);
-    free(call->answers);
+    if (call->statements != &call->first)
+        free(call->statements);
+    drop_answers(call);
     *call = (struct pawli_pg_call){.handle = call->handle};
 }
 
@@ -204,12 +226,6 @@ static struct pawli_pg_fault try_all(struct pawli_pg_call *call)
     }
 }
 
-static void drop_answers(struct pawli_pg_call *call)
-{
-    free(call->answers);
-    call->answers = NULL;
-}
-
 pawl_code pawli_pg_call_run(struct pawli_pg_call *call, const char *shape, pawl_err *err)
 {
     assert(call->answers == NULL);
@@ -219,7 +235,8 @@ pawl_code pawli_pg_call_run(struct pawli_pg_call *call, const char *shape, pawl_
     if (is_failed)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     assert(call->count > 0);
-    call->answers = calloc(call->count, sizeof(PGresult *));
+    call->answers = call->count == 1 ? &call->first_answer
+                                     : calloc(call->count, sizeof(PGresult *));
     if (call->answers == NULL)
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
 
@@ -240,11 +257,43 @@ pawl_code pawli_pg_call_spoilt(const struct pawli_pg_call *call, pawl_err *err)
                       "the schema pawl answered in a way that this library cannot read");
 }
 
+/* ---- shortcuts */
+
+bool pawli_pg_shortcut_try(struct pawli_pg_shortcut *shortcut)
+{
+    if (shortcut->pause == 0)
+        return true;
+    shortcut->pause--;
+    return false;
+}
+
+void pawli_pg_shortcut_note(struct pawli_pg_shortcut *shortcut, bool is_done)
+{
+    assert(shortcut->pause == 0);
+    if (is_done) {
+        shortcut->refusals = 0;
+        return;
+    }
+    shortcut->pause = 1u << shortcut->refusals;
+    shortcut->refusals += shortcut->refusals < SHORTCUT_DOUBLES_MAX;
+}
+
+int64_t pawli_pg_left_of(struct timespec until)
+{
+    int64_t left_ms = pawli_pg_left_ms(until);
+    return left_ms > 0 ? left_ms : 1;
+}
+
 /* ---- rows by shard */
 
 static const pawl_id *id_at(const pawl_id *first, size_t stride, size_t i)
 {
     return (const pawl_id *)(const void *)((const char *)first + i * stride);
+}
+
+static int64_t shard_of(const struct pawli_pg_handle *handle, const pawl_id *id)
+{
+    return handle->shards == 1 ? 0 : pawli_id_shard(id, handle->shards);
 }
 
 void pawli_pg_groups_clear(struct pawli_pg_groups *groups)
@@ -270,13 +319,13 @@ bool pawli_pg_group(const struct pawli_pg_handle *handle, const pawl_id *first, 
         return false;
     }
     for (size_t i = 0; i < rows_count; i++)
-        groups.starts[pawli_id_shard(id_at(first, stride, i), handle->shards) + 1]++;
+        groups.starts[shard_of(handle, id_at(first, stride, i)) + 1]++;
     for (size_t i = 0; i < shards; i++) {
         groups.starts[i + 1] += groups.starts[i];
         at[i] = groups.starts[i];
     }
     for (size_t i = 0; i < rows_count; i++)
-        groups.rows[at[pawli_id_shard(id_at(first, stride, i), handle->shards)]++] = i;
+        groups.rows[at[shard_of(handle, id_at(first, stride, i))]++] = i;
     free(at);
     assert(groups.starts[shards] == rows_count);
     *ret_groups = groups;

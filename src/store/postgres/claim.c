@@ -19,27 +19,26 @@
 #include <string.h>
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
-#define MANY_MIN          4  /* jobs of a claim for which it pays to say what they share once */
-#define FEW_MAX           64 /* of which pawl.claim_few() gives at most */
-#define FEW_DOUBLES_MAX   6
+#define MANY_MIN          4   /* jobs of a claim for which it pays to say what they share once */
+#define FEW_MAX           100 /* of which pawl.claim_few() gives at most */
 
 /* ---- asking */
 
-#define CLAIM_COLUMNS                                                                          \
-    "select id, queue, priority, retries, lost_leases, attempts, lease_version, max_retries, " \
-    "created_at, next_attempt_at, start_by, reason, lease_token, claimed_at, "                 \
-    "lease_expires_at, run_until, lease_ms, timeout_ms, payload, lane, pos, seq, "             \
-    "ordering_key, fence, headers "
-#define CLAIM_SHAPE "usiiiiiitttiutttiiyiiisis"
+/* What pawl.claim_few() gives of each job; the rest is as usual there. */
+#define FEW_COLUMNS                                                                       \
+    "select id, retries, lost_leases, attempts, lease_version, max_retries, created_at, " \
+    "next_attempt_at, start_by, reason, lease_token, claimed_at, lease_expires_at, "      \
+    "run_until, lease_ms, timeout_ms, payload, pos, seq, headers"
+#define FEW_SHAPE   "uiiiiitttiutttiiyiis"
+#define CLAIM_SHAPE FEW_SHAPE "siisi"
 
-static const char claim_sql[] = CLAIM_COLUMNS
+static const char claim_sql[] = FEW_COLUMNS
+    ", queue, priority, lane, ordering_key, fence "
     "from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-static const char few_sql[] = CLAIM_COLUMNS "from pawl.claim_few($1, $2, $3, $4, $5, $6)";
+static const char few_sql[] = FEW_COLUMNS " from pawl.claim_few($1, $2, $3, $4, $5, $6)";
 
 enum claim_column {
     AT_ID,
-    AT_QUEUE,
-    AT_PRIORITY,
     AT_RETRIES,
     AT_LOST_LEASES,
     AT_ATTEMPTS,
@@ -56,12 +55,15 @@ enum claim_column {
     AT_LEASE_MS,
     AT_TIMEOUT_MS,
     AT_PAYLOAD,
-    AT_LANE,
     AT_POS,
     AT_SEQ,
+    AT_HEADERS,
+    FEW_COUNT,
+    AT_QUEUE = FEW_COUNT,
+    AT_PRIORITY,
+    AT_LANE,
     AT_KEY,
-    AT_FENCE,
-    AT_HEADERS
+    AT_FENCE
 };
 
 /* The shards, from another one on each time, so that none is served before the others for good. */
@@ -230,32 +232,45 @@ static bool is_head(const PGresult *answer, int row)
     return pawli_pg_is_null((struct pawli_pg_cell){answer, row, AT_ID});
 }
 
+static bool is_of_few(const PGresult *answer)
+{
+    return PQnfields(answer) == FEW_COUNT;
+}
+
+/* What pawl.claim_lines() says about a row's place, and pawl.claim_few() need not. */
+static void place(const PGresult *answer, const pawl_claim_args *claim, struct claimed *at)
+{
+    if (at->head == at->row || at->head == HEAD_NONE)
+        at->line = find_line(
+            claim, pawli_pg_bytes((struct pawli_pg_cell){answer, at->row, AT_QUEUE}), at->line);
+    int64_t lane = pawli_pg_int(cell_of(answer, at, AT_LANE));
+    at->priority = pawli_pg_int(cell_of(answer, at, AT_PRIORITY));
+    at->turn = turn_of(lane);
+    at->due_us = lane == LANE_TIMED ? due_of(answer, at).us : 0;
+}
+
 /* The rows that are jobs, in the order of their claim; as many as the answer has rows at most. */
 static struct claimed *sort_rows(const PGresult *answer, const pawl_claim_args *claim,
                                  size_t *ret_count)
 {
     int rows_count = PQntuples(answer);
-    struct claimed *rows = calloc((size_t)rows_count, sizeof(*rows));
+    struct claimed *rows = malloc((size_t)rows_count * sizeof(*rows));
     if (rows == NULL)
         return NULL;
-    struct claimed at = {.head = HEAD_NONE};
+    bool is_few = is_of_few(answer);
+    struct claimed at = {.head = HEAD_NONE, .priority = PAWL_PRIORITY_NORMAL};
     size_t count = 0;
     bool is_sorted = true;
     for (int row = 0; row < rows_count; row++) {
         at.row = row;
         if (is_head(answer, row))
             at.head = row;
-        if (is_head(answer, row) || at.head == HEAD_NONE)
-            at.line = find_line(
-                claim, pawli_pg_bytes((struct pawli_pg_cell){answer, row, AT_QUEUE}), at.line);
-        if (is_head(answer, row))
+        if (!is_few)
+            place(answer, claim, &at);
+        if (at.head == row)
             continue;
-        int64_t lane = pawli_pg_int(cell_of(answer, &at, AT_LANE));
-        at.priority = pawli_pg_int(cell_of(answer, &at, AT_PRIORITY));
-        at.turn = turn_of(lane);
-        at.pos = pawli_pg_int(cell_of(answer, &at, AT_POS));
-        at.due_us = lane == LANE_TIMED ? due_of(answer, &at).us : 0;
-        at.seq = pawli_pg_int(cell_of(answer, &at, AT_SEQ));
+        at.pos = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_POS});
+        at.seq = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_SEQ});
         rows[count] = at;
         is_sorted = is_sorted && (count == 0 || claim_order(&rows[count - 1], &at) <= 0);
         count++;
@@ -269,10 +284,11 @@ static struct claimed *sort_rows(const PGresult *answer, const pawl_claim_args *
 /* ---- giving out */
 
 /* What the jobs of a head share; of those without, what a job that says nothing would be. */
-static void begin(const PGresult *answer, int head, const char *worker, pawl_job *ret_usual)
+static void begin(const PGresult *answer, int head, const pawl_claim_args *claim,
+                  pawl_job *ret_usual)
 {
     *ret_usual = (pawl_job){.state = PAWL_IN_FLIGHT};
-    (void)pawli_text_copy(ret_usual->worker, sizeof(ret_usual->worker), worker); /* it fits */
+    (void)pawli_text_copy(ret_usual->worker, sizeof(ret_usual->worker), claim->worker); /* fits */
     if (head == HEAD_NONE)
         return;
     ret_usual->claimed_at = pawli_pg_wall((struct pawli_pg_cell){answer, head, AT_CLAIMED_AT});
@@ -281,21 +297,24 @@ static void begin(const PGresult *answer, int head, const char *worker, pawl_job
     ret_usual->lease_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_LEASE_MS});
     ret_usual->timeout_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_TIMEOUT_MS});
     ret_usual->max_retries = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_MAX_RETRIES});
-    pawli_pg_text((struct pawli_pg_cell){answer, head, AT_QUEUE}, ret_usual->queue,
-                  sizeof(ret_usual->queue));
+    if (is_of_few(answer))
+        (void)pawli_text_copy(ret_usual->queue, sizeof(ret_usual->queue), claim->lines[0].queue);
+    else
+        pawli_pg_text((struct pawli_pg_cell){answer, head, AT_QUEUE}, ret_usual->queue,
+                      sizeof(ret_usual->queue));
 }
 
 static void set_int(const PGresult *answer, int row, int column, int64_t *value)
 {
     struct pawli_pg_cell cell = {answer, row, column};
-    if (!pawli_pg_is_null(cell))
+    if (pawli_pg_len(cell) > 0) /* it is not NULL */
         *value = pawli_pg_int(cell);
 }
 
 static void set_wall(const PGresult *answer, int row, int column, pawl_wall *wall)
 {
     struct pawli_pg_cell cell = {answer, row, column};
-    if (!pawli_pg_is_null(cell))
+    if (pawli_pg_len(cell) > 0)
         *wall = pawli_pg_wall(cell);
 }
 
@@ -310,7 +329,6 @@ static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job
     set_int(answer, row, AT_VERSION, &job->lease_version);
     set_int(answer, row, AT_MAX_RETRIES, &job->max_retries);
     set_int(answer, row, AT_TIMEOUT_MS, &job->timeout_ms);
-    set_int(answer, row, AT_FENCE, &job->fence);
     set_wall(answer, row, AT_CREATED_AT, &job->created_at);
     set_wall(answer, row, AT_START_BY, &job->start_by);
     set_wall(answer, row, AT_RUN_UNTIL, &job->run_until);
@@ -325,19 +343,22 @@ static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job
         pawli_pg_text((struct pawli_pg_cell){answer, row, AT_QUEUE}, job->queue,
                       sizeof(job->queue));
     }
-    pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
-                  sizeof(job->ordering_key));
+    if (!is_of_few(answer)) {
+        set_int(answer, row, AT_FENCE, &job->fence);
+        pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
+                      sizeof(job->ordering_key));
+    }
     return pawli_pg_payload((struct pawli_pg_cell){answer, row, AT_PAYLOAD}, job) &&
            pawli_pg_headers((struct pawli_pg_cell){answer, row, AT_HEADERS}, job);
 }
 
 static bool give_all(const PGresult *answer, const struct claimed *rows, size_t count,
-                     const char *worker, pawl_job *ret_jobs)
+                     const pawl_claim_args *claim, pawl_job *ret_jobs)
 {
     pawl_job usual;
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || rows[i].head != rows[i - 1].head)
-            begin(answer, rows[i].head, worker, &usual);
+            begin(answer, rows[i].head, claim, &usual);
         ret_jobs[i] = usual;
         if (!give(answer, &rows[i], &ret_jobs[i])) {
             pawli_pg_clear_jobs(ret_jobs, i + 1);
@@ -348,17 +369,18 @@ static bool give_all(const PGresult *answer, const struct claimed *rows, size_t 
 }
 
 /* Make the claim that was put together. */
-static pawl_code run_claim(struct pawli_pg_call *call, const pawl_claim_args *args,
-                           pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count, pawl_err *err)
+static pawl_code run_claim(struct pawli_pg_call *call, const char *shape,
+                           const pawl_claim_args *args, pawl_job *ret_jobs, size_t jobs_max,
+                           size_t *ret_count, pawl_err *err)
 {
-    pawl_code rc = pawli_pg_call_run(call, CLAIM_SHAPE, err);
+    pawl_code rc = pawli_pg_call_run(call, shape, err);
     size_t count = 0;
     if (rc == PAWL_OK && PQntuples(call->answers[0]) > 0) {
         struct claimed *rows = sort_rows(call->answers[0], args, &count);
         /* The leases are granted: their worker must ask for them. */
         if (count > jobs_max)
             rc = pawli_pg_call_spoilt(call, err);
-        else if (rows == NULL || !give_all(call->answers[0], rows, count, args->worker, ret_jobs))
+        else if (rows == NULL || !give_all(call->answers[0], rows, count, args, ret_jobs))
             rc = pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
         free(rows);
     }
@@ -369,21 +391,14 @@ static pawl_code run_claim(struct pawli_pg_call *call, const pawl_claim_args *ar
 
 /* ---- a few */
 
-/* How many a claim is for, where pawl.claim_few() may do; else 0. Where it last would not, it is
- * left alone for a while. */
+/* How many a claim is for, where pawl.claim_few() may do; else 0. */
 static size_t few_of(struct pawli_pg_handle *handle, const pawl_claim_args *args, size_t jobs_max)
 {
     if (handle->shards != 1 || args->lines_count != 1)
         return 0;
     if ((size_t)args->lines[0].jobs_max < jobs_max)
         jobs_max = (size_t)args->lines[0].jobs_max;
-    if (jobs_max > FEW_MAX)
-        return 0;
-    if (handle->few_pause > 0) {
-        handle->few_pause--;
-        return 0;
-    }
-    return jobs_max;
+    return jobs_max <= FEW_MAX && pawli_pg_shortcut_try(&handle->few) ? jobs_max : 0;
 }
 
 /* *ret_is_done: that was the claim; else nothing was claimed, and it goes as others do. */
@@ -393,14 +408,9 @@ static pawl_code claim_few(struct pawli_pg_handle *handle, const pawl_claim_args
 {
     struct pawli_pg_call call = {.handle = handle};
     put_few(&call, args, few);
-    pawl_code rc = run_claim(&call, args, ret_jobs, few, ret_count, err);
+    pawl_code rc = run_claim(&call, FEW_SHAPE, args, ret_jobs, few, ret_count, err);
     *ret_is_done = rc != PAWL_OK || PQntuples(call.answers[0]) != 1 || !is_head(call.answers[0], 0);
-    if (*ret_is_done) {
-        handle->few_refusals = 0;
-    } else {
-        handle->few_pause = 1u << handle->few_refusals;
-        handle->few_refusals += handle->few_refusals < FEW_DOUBLES_MAX;
-    }
+    pawli_pg_shortcut_note(&handle->few, *ret_is_done);
     pawli_pg_call_clear(&call);
     return rc;
 }
@@ -412,7 +422,7 @@ static pawl_code claim_lines(struct pawli_pg_handle *handle, const pawl_claim_ar
 {
     struct pawli_pg_call call = {.handle = handle};
     put_claim(&call, args, jobs_max);
-    pawl_code rc = run_claim(&call, args, ret_jobs, jobs_max, ret_count, err);
+    pawl_code rc = run_claim(&call, CLAIM_SHAPE, args, ret_jobs, jobs_max, ret_count, err);
     pawli_pg_call_clear(&call);
     return rc;
 }
@@ -429,9 +439,8 @@ pawl_code pawli_pg_claim(pawl_store *store, const pawl_claim_args *args, pawl_jo
     if (few > 0)
         rc = claim_few(handle, args, ret_jobs, few, ret_count, &is_done, err);
     if (!is_done) {
-        /* Both together have the time of one. */
-        int64_t left_ms = few > 0 ? pawli_pg_left_ms(until) : limit_ms;
-        handle->limit_ms = left_ms > 0 ? left_ms : 1;
+        if (few > 0)
+            handle->limit_ms = pawli_pg_left_of(until); /* both together have the time of one */
         rc = claim_lines(handle, args, ret_jobs, jobs_max, ret_count, err);
         handle->limit_ms = limit_ms;
     }

@@ -8,6 +8,7 @@
  */
 #include "store/postgres/postgres.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <assert.h>
@@ -37,11 +38,9 @@ struct part {
     size_t count;
 };
 
-/* Shard, worker, ids, tokens, versions: how each of these statements begins. */
-static void put_leases(struct pawli_pg_args *args, const struct held *held, const struct part *part)
+static void put_ids_and_tokens(struct pawli_pg_args *args, const struct held *held,
+                               const struct part *part)
 {
-    pawli_pg_arg_int4(args, part->shard);
-    pawli_pg_arg_text(args, held->worker);
     pawli_pg_array_begin(args, PAWLI_PG_UUID, part->count);
     for (size_t i = 0; i < part->count; i++)
         pawli_pg_item_uuid(args, lease_at(held, part->picks[i])->job.bytes);
@@ -50,6 +49,14 @@ static void put_leases(struct pawli_pg_args *args, const struct held *held, cons
     for (size_t i = 0; i < part->count; i++)
         pawli_pg_item_uuid(args, lease_at(held, part->picks[i])->token.bytes);
     pawli_pg_array_end(args);
+}
+
+/* Shard, worker, ids, tokens, versions: how most of these statements begin. */
+static void put_leases(struct pawli_pg_args *args, const struct held *held, const struct part *part)
+{
+    pawli_pg_arg_int4(args, part->shard);
+    pawli_pg_arg_text(args, held->worker);
+    put_ids_and_tokens(args, held, part);
     pawli_pg_array_begin(args, PAWLI_PG_INT4, part->count);
     for (size_t i = 0; i < part->count; i++) {
         /* A version beyond what the table can hold is nobody's: no claim has drawn it. */
@@ -109,10 +116,21 @@ static int place_order(const void *left, const void *right)
     return order != 0 ? order : (a->row > b->row) - (a->row < b->row);
 }
 
+static bool are_sorted(const struct held *held, const struct pawli_pg_groups *groups)
+{
+    for (size_t i = 1; i < held->count; i++)
+        if (memcmp(lease_at(held, groups->rows[i - 1])->job.bytes,
+                   lease_at(held, groups->rows[i])->job.bytes, sizeof(pawl_id)) > 0)
+            return false;
+    return true;
+}
+
 /* Puts the rows of each shard into the order in which the server meets the jobs in its index: it
  * then need not look which answer belongs to which row. */
 static bool sort_groups(const struct held *held, struct pawli_pg_groups *groups)
 {
+    if (groups->count == 1 && are_sorted(held, groups))
+        return true; /* mostly they are as they were claimed */
     struct place *places = calloc(held->count, sizeof(*places));
     if (places == NULL)
         return false;
@@ -127,17 +145,25 @@ static bool sort_groups(const struct held *held, struct pawli_pg_groups *groups)
     return true;
 }
 
+/* The rows by shard. False: no memory. */
+static bool group(const struct pawli_pg_handle *handle, const struct held *held,
+                  struct pawli_pg_groups *ret_groups)
+{
+    if (!pawli_pg_group(handle, &held->first->job, held->stride, held->count, ret_groups))
+        return false;
+    if (!held->is_any_order || sort_groups(held, ret_groups))
+        return true;
+    pawli_pg_groups_clear(ret_groups);
+    return false;
+}
+
 static pawl_code run(pawl_store *store, const struct held *held, const struct verb *verb,
                      pawl_err *err)
 {
     struct pawli_pg_call call = {.handle = pawli_pg_handle_of(store)};
     struct pawli_pg_groups groups;
-    if (!pawli_pg_group(call.handle, &held->first->job, held->stride, held->count, &groups))
+    if (!group(call.handle, held, &groups))
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
-    if (held->is_any_order && !sort_groups(held, &groups)) {
-        pawli_pg_groups_clear(&groups);
-        return pawli_fail_plain(err, PAWL_NO_MEMORY);
-    }
     for (size_t shard = 0; shard < groups.count; shard++) {
         struct part part = part_of(&groups, shard);
         if (part.count == 0)
@@ -300,18 +326,24 @@ static void put_settling(struct pawli_pg_call *call, struct pawli_pg_args *args,
     pawli_pg_arg_bool(args, settling->are_plain); /* then they are sorted */
 }
 
-/* All have succeeded, at their first attempt: one row without an ordinal says so, and how many. */
+/* All have succeeded, at their first attempt. */
+static void tell_success(const struct settling *settling, const struct part *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        settling->results[part->picks[i]] = (pawl_settled){
+            .code = PAWL_OK, .state = PAWL_SUCCEEDED, .attempt_no = 1};
+}
+
+/* One row without an ordinal says so, and how many. */
 static bool read_success(const PGresult *answer, const struct part *part, void *user)
 {
-    struct settling *settling = user;
+    const struct settling *settling = user;
     pawl_code code;
     if (PQntuples(answer) != 1 || pawli_pg_int((struct pawli_pg_cell){answer, 0, 0}) != 0 ||
         !pawli_pg_verdict((struct pawli_pg_cell){answer, 0, 1}, &code) || code != PAWL_OK ||
         pawli_pg_int((struct pawli_pg_cell){answer, 0, SETTLED_NUMBER}) != (int64_t)part->count)
         return false;
-    for (size_t i = 0; i < part->count; i++)
-        settling->results[part->picks[i]] = (pawl_settled){
-            .code = PAWL_OK, .state = PAWL_SUCCEEDED, .attempt_no = 1};
+    tell_success(settling, part);
     return true;
 }
 
@@ -328,11 +360,9 @@ static void read_settling(const PGresult *answer, int row, pawl_code code, size_
     }
 }
 
-pawl_code pawli_pg_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
-                          size_t rows_count, pawl_settled *ret_results, pawl_err *err)
+static pawl_code settle_each(pawl_store *store, const struct held *held, struct settling *settling,
+                             pawl_err *err)
 {
-    struct settling settling = {rows, ret_results, are_plain(rows, rows_count)};
-    struct held held = {&rows[0].lease, sizeof(rows[0]), rows_count, worker, settling.are_plain};
     struct verb verb = {
         .sql = "select ordinal, verdict, state, due_at, attempt_no from pawl.settle_batch($1, $2, "
                "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
@@ -340,9 +370,73 @@ pawl_code pawli_pg_settle(pawl_store *store, const char *worker, const pawl_sett
         .put = put_settling,
         .read = read_settling,
         .read_all = read_success,
-        .user = &settling,
+        .user = settling,
     };
-    return run(store, &held, &verb, err);
+    return run(store, held, &verb, err);
+}
+
+/* Whether pawl.succeed_all() may do: what differs from row to row is the job and its token. */
+static bool are_alike(const struct pawli_pg_handle *handle, const struct held *held,
+                      const struct settling *settling)
+{
+    const pawl_settle_row *rows = settling->rows;
+    bool are = handle->shards == 1 && settling->are_plain && held->count > 1 &&
+               rows[0].lease.version >= 0 && rows[0].lease.version <= INT32_MAX;
+    for (size_t i = 1; i < held->count && are; i++)
+        are = rows[i].lease.version == rows[0].lease.version &&
+              rows[i].wire_sends == rows[0].wire_sends;
+    return are;
+}
+
+/* All of them or none. *ret_is_done: that was the settle; else nothing was done, and it goes as
+ * others do. */
+static pawl_code succeed_all(struct pawli_pg_handle *handle, const struct held *held,
+                             const struct settling *settling, bool *ret_is_done, pawl_err *err)
+{
+    struct pawli_pg_call call = {.handle = handle};
+    struct pawli_pg_groups groups;
+    const pawl_settle_row *first = &settling->rows[0];
+    if (!group(handle, held, &groups))
+        return pawli_fail_plain(err, PAWL_NO_MEMORY);
+    struct part part = part_of(&groups, 0);
+    struct pawli_pg_args *args = pawli_pg_call_add(&call,
+                                                   "select pawl.succeed_all($1, $2, $3, $4, $5)");
+    pawli_pg_arg_text(args, held->worker);
+    put_ids_and_tokens(args, held, &part);
+    pawli_pg_arg_int4(args, first->lease.version);
+    pawli_pg_arg_optional_int4(args, first->wire_sends == PAWL_SENDS_UNKNOWN ? PAWL_DEFAULT
+                                                                             : first->wire_sends);
+    pawl_code rc = pawli_pg_call_run(&call, "i", err);
+    if (rc == PAWL_OK && PQntuples(call.answers[0]) != 1)
+        rc = pawli_pg_call_spoilt(&call, err);
+    *ret_is_done = rc != PAWL_OK ||
+                   !pawli_pg_is_null((struct pawli_pg_cell){call.answers[0], 0, 0});
+    pawli_pg_shortcut_note(&handle->succeed_all, *ret_is_done);
+    if (rc == PAWL_OK && *ret_is_done)
+        tell_success(settling, &part);
+    pawli_pg_call_clear(&call);
+    pawli_pg_groups_clear(&groups);
+    return rc;
+}
+
+pawl_code pawli_pg_settle(pawl_store *store, const char *worker, const pawl_settle_row *rows,
+                          size_t rows_count, pawl_settled *ret_results, pawl_err *err)
+{
+    struct pawli_pg_handle *handle = pawli_pg_handle_of(store);
+    struct settling settling = {rows, ret_results, are_plain(rows, rows_count)};
+    struct held held = {&rows[0].lease, sizeof(rows[0]), rows_count, worker, settling.are_plain};
+    int64_t limit_ms = handle->limit_ms;
+    struct timespec until = pawli_wait_until(limit_ms);
+    bool is_done = false;
+    pawl_code rc = PAWL_OK;
+    if (are_alike(handle, &held, &settling) && pawli_pg_shortcut_try(&handle->succeed_all)) {
+        rc = succeed_all(handle, &held, &settling, &is_done, err);
+        handle->limit_ms = pawli_pg_left_of(until); /* both together have the time of one */
+    }
+    if (!is_done && rc == PAWL_OK)
+        rc = settle_each(store, &held, &settling, err);
+    handle->limit_ms = limit_ms;
+    return rc;
 }
 
 /* ---- release */

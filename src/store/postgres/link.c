@@ -24,6 +24,7 @@
 
 #define MS_PER_S  1000
 #define NS_PER_MS 1000000
+#define SURE_MS   1 /* how long a link that has answered is taken to live */
 
 int64_t pawli_pg_left_ms(struct timespec until)
 {
@@ -154,7 +155,7 @@ bool pawli_pg_is_alive(const struct pawli_pg_link *link)
     if (link->conn == NULL || PQstatus(link->conn) != CONNECTION_OK)
         return false;
     struct pollfd fd = {.fd = PQsocket(link->conn), .events = POLLIN};
-    if (poll(&fd, 1, 0) > 0) {
+    if (pawli_pg_left_ms(link->sure_until) == 0 && poll(&fd, 1, 0) > 0) {
         if (PQconsumeInput(link->conn) != 1)
             return false;
         (void)PQisBusy(link->conn); /* reads what has come: see on_notice() */
@@ -388,6 +389,7 @@ struct pawli_pg_fault pawli_pg_exchange(struct pawli_pg_link *link,
         progress.answered == exchange->statements_count) {
         if (progress.limit_ms > 0)
             link->limit_ms = progress.limit_ms;
+        link->sure_until = pawli_wait_until(SURE_MS);
         return (struct pawli_pg_fault){.fate = PAWLI_PG_DONE};
     }
 

@@ -60,7 +60,8 @@ void pawli_pg_args_clear(struct pawli_pg_args *args);
 void pawli_pg_arg_int4(struct pawli_pg_args *args, int64_t value);
 void pawli_pg_arg_int8(struct pawli_pg_args *args, int64_t value);
 void pawli_pg_arg_optional(struct pawli_pg_args *args, int64_t value); /* int8 */
-void pawli_pg_arg_wall(struct pawli_pg_args *args, pawl_wall wall);    /* 0 is NULL */
+void pawli_pg_arg_optional_int4(struct pawli_pg_args *args, int64_t value);
+void pawli_pg_arg_wall(struct pawli_pg_args *args, pawl_wall wall); /* 0 is NULL */
 void pawli_pg_arg_bool(struct pawli_pg_args *args, bool value);
 void pawli_pg_arg_text(struct pawli_pg_args *args, const char *text);
 void pawli_pg_arg_id(struct pawli_pg_args *args, const pawl_id *id); /* NULL is NULL */
@@ -154,10 +155,12 @@ const char *pawli_pg_tell_refusal(const char *text);
 
 /* Statements that the server knows by name, in the order in which it was told: see prepared.c. */
 #define PAWLI_PG_PREPARED_MAX 64
+#define PAWLI_PG_NAME_SIZE    24
 
 struct pawli_pg_prepared {
     const char
         *list[PAWLI_PG_PREPARED_MAX]; /* constant texts: the same one is the same statement */
+    char names[PAWLI_PG_PREPARED_MAX][PAWLI_PG_NAME_SIZE];
     size_t count;
     size_t known; /* of them: the server has answered */
 };
@@ -170,6 +173,7 @@ struct pawli_pg_link {
     bool is_direct;   /* no pooler is in between: set by whoever has asked */
     int64_t limit_ms; /* what the session gives each statement (P4); 0: not known */
     struct pawli_pg_prepared prepared;
+    struct timespec sure_until; /* it has just answered: until then nobody asks whether it lives */
 };
 
 enum pawli_pg_waited {
@@ -254,6 +258,13 @@ struct pawli_pg_known {
     struct timespec until; /* then it is asked for again */
 };
 
+/* A function that does the usual at less cost, and else nothing: then the call goes as others do,
+ * and the next ones do not try it, more of them each time. */
+struct pawli_pg_shortcut {
+    unsigned refusals; /* one after the other */
+    unsigned pause;    /* calls that do not try it */
+};
+
 struct pawli_pg_handle {
     pawl_store store; /* first: the port's head */
     char *conninfo;   /* owned; may hold a password: never told */
@@ -265,11 +276,11 @@ struct pawli_pg_handle {
     int64_t home;      /* the table of jobs, likewise: another one since has other lines */
     struct pawli_pg_known known[PAWLI_PG_KNOWN_MAX]; /* since the last connection */
     size_t known_next;                               /* where the next is put */
-    struct pawli_stream stream; /* of its hints, unless it shares one: see store.stream */
-    size_t next_shard;          /* where the next claim begins */
-    size_t claimed_last;        /* jobs that the last claim gave: what to expect of the next */
-    unsigned few_refusals;      /* by pawl.claim_few(), one after the other */
-    unsigned few_pause;         /* claims that do not try it */
+    struct pawli_stream stream;   /* of its hints, unless it shares one: see store.stream */
+    size_t next_shard;            /* where the next claim begins */
+    size_t claimed_last;          /* jobs that the last claim gave: what to expect of the next */
+    struct pawli_pg_shortcut few; /* pawl.claim_few() */
+    struct pawli_pg_shortcut succeed_all; /* pawl.succeed_all() */
 
     struct pawli_pg_link link;
     int64_t reconnects;           /* failed in a row */
@@ -301,6 +312,8 @@ struct pawli_pg_call {
     PGresult **answers;
     size_t count; /* of statements, and of answers where the call is done */
     size_t room;
+    struct pawli_pg_statement first; /* most calls have one */
+    PGresult *first_answer;          /* likewise */
     bool is_failed;                  /* memory ran out while it was put together */
     struct pawli_pg_args spare;      /* what is filled in vain then */
     struct pawli_pg_statement after; /* P7; without text: nothing follows */
@@ -329,6 +342,13 @@ void pawli_pg_arg_seed(struct pawli_pg_call *call, struct pawli_pg_args *args);
 /* Connect the handle's link, within the bounds of its backoff. */
 bool pawli_pg_call_connect(struct pawli_pg_handle *handle, struct timespec until,
                            struct pawli_pg_fault *ret_fault);
+
+/* Whether a call tries the shortcut; and how that went, where it did. */
+bool pawli_pg_shortcut_try(struct pawli_pg_shortcut *shortcut);
+void pawli_pg_shortcut_note(struct pawli_pg_shortcut *shortcut, bool is_done);
+
+/* The time that is left until then for a call, which has some however late it is. */
+int64_t pawli_pg_left_of(struct timespec until);
 
 /*
  * The rows of a batch by shard: those of shard g are rows[starts[g] .. starts[g + 1]), in the order

@@ -13,8 +13,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define NAME_MAX_BYTES 24
-
 /* What the protocol wants to have of the arguments. */
 struct wire_args {
     Oid types[PAWLI_PG_ARGS_MAX];
@@ -46,11 +44,6 @@ static size_t place_of(const struct pawli_pg_link *link, const char *sql)
     return at;
 }
 
-static void name_at(size_t at, char ret_name[NAME_MAX_BYTES])
-{
-    (void)snprintf(ret_name, NAME_MAX_BYTES, "pawl_%zu", at); /* it fits */
-}
-
 bool pawli_pg_prepare(struct pawli_pg_link *link, const struct pawli_pg_statement *statement,
                       size_t *told)
 {
@@ -59,9 +52,9 @@ bool pawli_pg_prepare(struct pawli_pg_link *link, const struct pawli_pg_statemen
     if (!link->is_direct || at < prepared->count || at == PAWLI_PG_PREPARED_MAX)
         return true;
     struct wire_args wire;
-    char name[NAME_MAX_BYTES];
+    char *name = prepared->names[at];
     spread(&statement->args, &wire);
-    name_at(at, name);
+    (void)snprintf(name, PAWLI_PG_NAME_SIZE, "pawl_%zu", at); /* it fits */
     if (PQsendPrepare(link->conn, name, statement->sql, statement->args.count, wire.types) != 1)
         return false;
     prepared->list[prepared->count++] = statement->sql;
@@ -83,14 +76,12 @@ void pawli_pg_prepared_end(struct pawli_pg_link *link)
 bool pawli_pg_send(struct pawli_pg_link *link, const struct pawli_pg_statement *statement)
 {
     struct wire_args wire;
-    char name[NAME_MAX_BYTES];
     int count = statement->args.count;
     size_t at = place_of(link, statement->sql);
     spread(&statement->args, &wire);
     if (at == link->prepared.count)
         return PQsendQueryParams(link->conn, statement->sql, count, wire.types, wire.values,
                                  wire.lengths, wire.formats, 1) == 1;
-    name_at(at, name);
-    return PQsendQueryPrepared(link->conn, name, count, wire.values, wire.lengths, wire.formats,
-                               1) == 1;
+    return PQsendQueryPrepared(link->conn, link->prepared.names[at], count, wire.values,
+                               wire.lengths, wire.formats, 1) == 1;
 }

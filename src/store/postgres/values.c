@@ -95,6 +95,14 @@ void pawli_pg_arg_optional(struct pawli_pg_args *args, int64_t value)
         pawli_pg_arg_int8(args, value);
 }
 
+void pawli_pg_arg_optional_int4(struct pawli_pg_args *args, int64_t value)
+{
+    if (is_left_out(value))
+        arg_null(args, PAWLI_PG_INT4);
+    else
+        pawli_pg_arg_int4(args, value);
+}
+
 void pawli_pg_arg_wall(struct pawli_pg_args *args, pawl_wall wall)
 {
     if (wall.us == 0)

@@ -33,7 +33,7 @@ set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_sort = off 
 set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
-    c_turn_min constant int4 := 100; -- claims of so many and more take turns
+    c_turn_min constant int4 := 101; -- claims of so many and more take turns; claim_few() gives no more than others walk over at little cost
     v_queue pawl.queue;
     v_shard int4;
     v_limit int4; -- how many may be in flight in the line

@@ -29,6 +29,7 @@ alter function pawl.enqueue_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.claim_lines set plan_cache_mode = force_generic_plan;
 alter function pawl.claim_few set plan_cache_mode = force_generic_plan;
 alter function pawl.renew_batch set plan_cache_mode = force_generic_plan;
+alter function pawl.succeed_all set plan_cache_mode = force_generic_plan;
 alter function pawl.settle_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.release_batch set plan_cache_mode = force_generic_plan;
 alter function pawl.reap_lines set plan_cache_mode = force_generic_plan;
