@@ -10,7 +10,7 @@ revoke all on all functions in schema pawl from public;
 create function pawl.runtime_functions() returns text[]
 language sql immutable as $$
     select '{enqueue, enqueue_batch, enqueue_one, hint_of, new_id, claim_outbox_batch, claim_batch, claim_lines, claim_few, hello, mine, complete_outbox_attempt, settle_batch,
-             succeed_all,             renew_outbox_lease, renew_batch, release_outbox_lease, release_batch, repair_expired_leases, reap, reap_lines, prune, prune_lines,
+             succeed_all, renew_outbox_lease, renew_batch, release_outbox_lease, release_batch, repair_expired_leases, reap, reap_lines, prune, prune_lines,
              cancel_batch, redrive_batch, discard_batch, cancel_where, redrive_where, discard_where, get_job, list_jobs,
              list_attempts, list_leases, list_workers, list_stats, list_depths, worker_seen, worker_ended, queue_get, queue_set,
              queue_pause, shards, store_now, state_name, outcome_name, reason_name, ended_by_name}'::text[]
