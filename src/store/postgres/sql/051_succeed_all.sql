@@ -41,11 +41,11 @@ begin
         get diagnostics v_count = row_count;
         if (v_count = v_held.version and clock_timestamp() < v_until and array_lower(p_ids, 1) = 1
             and (p_wire_sends between 0 and 1000000) is not false) is not true then
-            raise exception 'PAWL_OTHERWISE' using errcode = 'P7030';
+            raise exception 'PAWL_OTHERWISE' using errcode = 'P7099';
         end if;
     -- The number of a ledger row that is taken, since somebody has changed `attempts` by hand; lists that width_bucket() does not take;
     -- what is raised above.
-    exception when unique_violation or null_value_not_allowed or array_subscript_error or sqlstate 'P7030' then
+    exception when unique_violation or null_value_not_allowed or array_subscript_error or sqlstate 'P7099' then
         return null;
     end;
     return v_count;
