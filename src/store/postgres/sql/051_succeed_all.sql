@@ -18,7 +18,7 @@ set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = o
 declare
     v_now timestamptz := clock_timestamp();
     v_until timestamptz := v_now + interval '50 ms';
-    v_held pawl.held := row (p_ids, p_tokens, null, cardinality(p_ids)); -- see there
+    v_held pawl.held := row (p_ids, p_tokens, null, cardinality(p_ids)); -- see there; in place of a version it has how many they are
     v_count int4;
 begin
     begin
