@@ -35,9 +35,9 @@ static struct pawli_stream_slot *slot_of(struct pawli_stream *stream, const char
     return &stream->slots[hash % PAWLI_STREAM_SLOTS];
 }
 
-static bool is_within(int64_t from_us, pawl_mono now)
+static bool is_within(int64_t from_us, int64_t ms, pawl_mono now)
 {
-    return now.us - from_us < (int64_t)PAWLI_STREAM_GAP_MS * US_PER_MS;
+    return now.us - from_us < ms * US_PER_MS;
 }
 
 enum pawli_hint pawli_stream_hint(struct pawli_stream *stream, const char *queue, pawl_mono now)
@@ -49,8 +49,9 @@ enum pawli_hint pawli_stream_hint(struct pawli_stream *stream, const char *queue
     if (strcmp(slot->queue, queue) != 0) {
         *slot = (struct pawli_stream_slot){.has_sent = false};
         (void)pawli_text_copy(slot->queue, sizeof(slot->queue), queue); /* it fits */
-    } else if (is_within(slot->put_us, now)) {
-        hint = slot->is_more ? PAWLI_HINT_NONE : PAWLI_HINT_MORE;
+    } else if (is_within(slot->put_us, PAWLI_STREAM_GAP_MS, now)) {
+        bool is_left = slot->is_more && is_within(slot->put_us, PAWLI_STREAM_RENEW_MS, now);
+        hint = is_left ? PAWLI_HINT_NONE : PAWLI_HINT_MORE;
     }
     if (hint != PAWLI_HINT_NONE) {
         slot->put_us = now.us;
@@ -75,7 +76,8 @@ bool pawli_stream_stands(struct pawli_stream *stream, const char *queue, pawl_mo
 {
     struct pawli_stream_slot *slot = slot_of(stream, queue);
     (void)pthread_mutex_lock(&stream->mutex);
-    bool does = strcmp(slot->queue, queue) == 0 && slot->has_sent && is_within(slot->sent_us, now);
+    bool does = strcmp(slot->queue, queue) == 0 && slot->has_sent &&
+                is_within(slot->sent_us, PAWLI_STREAM_GAP_MS, now);
     (void)pthread_mutex_unlock(&stream->mutex);
     return does;
 }

@@ -13,6 +13,8 @@
  *      sent, and may never be.
  *  S3  So whoever left out a hint asks again when his own call is done, and sends one where none
  *      stands for it.
+ *  S4  While they keep coming, the next hint is decided on before the last one has ceased to stand,
+ *      so that hardly anybody has to ask again.
  * Jobs that come at a slower pace each have a hint of their own, which asks for no second look.
  */
 #ifndef PAWLI_STORE_STREAM_H
@@ -22,8 +24,9 @@
 
 #include <pthread.h>
 
-#define PAWLI_STREAM_GAP_MS 4
-#define PAWLI_STREAM_SLOTS  16 /* queues whose hints are remembered at most */
+#define PAWLI_STREAM_GAP_MS   6
+#define PAWLI_STREAM_RENEW_MS 4  /* S4 */
+#define PAWLI_STREAM_SLOTS    16 /* queues whose hints are remembered at most */
 
 enum pawli_hint {
     PAWLI_HINT_NONE,

@@ -15,8 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GAP_US ((int64_t)PAWLI_STREAM_GAP_MS * 1000)
-#define START  INT64_C(1000000)
+#define GAP_US   ((int64_t)PAWLI_STREAM_GAP_MS * 1000)
+#define RENEW_US ((int64_t)PAWLI_STREAM_RENEW_MS * 1000)
+#define START    INT64_C(1000000)
 
 static struct pawli_stream stream;
 
@@ -46,10 +47,25 @@ static void one_stands_for_those_that_follow(void **state)
     assert_int_equal(hint_at("q", START), PAWLI_HINT_PLAIN);
     assert_int_equal(hint_at("q", START + 1), PAWLI_HINT_MORE);
     assert_int_equal(hint_at("q", START + 2), PAWLI_HINT_NONE);
-    assert_int_equal(hint_at("q", START + GAP_US), PAWLI_HINT_NONE);
+    assert_int_equal(hint_at("q", START + RENEW_US), PAWLI_HINT_NONE);
     /* What was left out does not move the end of what one stands for. */
     assert_int_equal(hint_at("q", START + 1 + GAP_US), PAWLI_HINT_PLAIN);
     assert_int_equal(hint_at("q", START + 2 * GAP_US), PAWLI_HINT_MORE);
+}
+
+/* S4: the next one is decided on while the last one stands, and both have the same time. */
+static void a_stream_renews_its_hint(void **state)
+{
+    (void)state;
+    assert_true(RENEW_US < GAP_US);
+    (void)hint_at("q", START);
+    assert_int_equal(hint_at("q", START + 1), PAWLI_HINT_MORE);
+    for (int64_t i = 0; i < 10; i++) {
+        int64_t at = START + 1 + i * RENEW_US;
+        assert_int_equal(hint_at("q", at + RENEW_US - 1), PAWLI_HINT_NONE);
+        assert_int_equal(hint_at("q", at + RENEW_US), PAWLI_HINT_MORE);
+        assert_int_equal(hint_at("q", at + RENEW_US), PAWLI_HINT_NONE);
+    }
 }
 
 static bool stands_at(const char *queue, int64_t us)
@@ -112,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_stands_for_those_that_follow, begin, end),
+        cmocka_unit_test_setup_teardown(a_stream_renews_its_hint, begin, end),
         cmocka_unit_test_setup_teardown(what_is_not_sent_stands_for_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_slow_pace_has_a_hint_each, begin, end),
         cmocka_unit_test_setup_teardown(no_queue_stands_for_another, begin, end),
