@@ -24,18 +24,6 @@
 #define COLUMN_SEQ  3
 #define SQL_MAX     256
 #define PGMQ_AROUND 12 /* bytes of a message around its data */
-#define CLAIM_ARGS  5
-#define CLAIM_SETS                                                                          \
-    "set state = 1, lease_version = j.lease_version + 1, lease_token = gen_random_uuid(), " \
-    "claimed_by = $3, claimed_at = now(), lease_expires_at = now() + interval '30 s', "     \
-    "lease_ms = 30000, run_ms = 90000, run_until = now() + interval '90 s', "               \
-    "unstarted_until = now() + interval '150 s' "
-#define CLAIM                                                                              \
-    "update pawl.job j " CLAIM_SETS "where j.id = any (array(select d.id from pawl.job d " \
-    "where d.line_id = $1 and d.priority = 5 and d.lane = 0 and d.state = 0 "              \
-    "and (d.pos, d.seq) >= ($4, $5) "                                                      \
-    "order by d.pos, d.seq limit $2 for update skip locked)) "                             \
-    "returning j.id, j.payload, j.pos, j.seq, j.lease_version, j.attempts, j.lease_token"
 /* One of a batch stands for all. */
 #define SETTLE                                                                                \
     "with gone as (delete from pawl.job j where j.id = any ($1) returning j.line_id, j.id, "  \
@@ -63,7 +51,7 @@ struct dialect {
     int settle_args;
 };
 
-static const struct dialect bare_dialect = {CLAIM, SETTLE, ID_LEN, UUID_OID, 2};
+static const struct dialect bare_dialect = {BARE_CLAIM, SETTLE, ID_LEN, UUID_OID, 2};
 static const struct dialect pgmq_dialect = {PGMQ_READ, PGMQ_DELETE, 8, INT8_OID, 1};
 
 static const struct dialect *dialect_of(const struct turn *turn)
@@ -134,11 +122,11 @@ static PGresult *claim_bare(const struct turn *turn, const struct claimer *claim
     bare_put_int8(most, turn->batch);
     bare_put_int8(pos, claimer->pos);
     bare_put_int8(seq, claimer->seq);
-    const struct bare_arg args[CLAIM_ARGS] = {
+    const struct bare_arg args[BARE_CLAIM_ARGS] = {
         {line, sizeof(line)}, {most, sizeof(most)}, {WORKER, (int)strlen(WORKER)},
         {pos, sizeof(pos)},   {seq, sizeof(seq)},
     };
-    return bare_call(claimer->conn, "claim", args, CLAIM_ARGS);
+    return bare_call(claimer->conn, "claim", args, BARE_CLAIM_ARGS);
 }
 
 static PGresult *claim_pgmq(const struct turn *turn, const struct claimer *claimer)

@@ -2,26 +2,19 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * bare_enqueue.c - puts rows into the table of jobs as bare SQL can: by COPY, by INSERT from many
- * connections; and how long a bare NOTIFY takes to somebody who listens, and back.
- * Owns:  the columns that they write, which are those that an enqueue writes.
+ * connections.
+ * Owns:  the loops around these.
  * Never: makes a queue, checks a value, sends a hint.
  */
 #include "bare.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS                                 \
-    "shard, line_id, pos, id, priority, lane, " \
-    "created_at, next_attempt_at, payload"
 #define COLUMNS_COUNT 9
-#define COPY          "copy pawl.job (" COLUMNS ") from stdin (format binary)"
-#define INSERT                                                                     \
-    "insert into pawl.job (" COLUMNS ") values (0, $1, $2, $3, 5::int2, 0::int2, " \
-    "now(), now(), $4)"
+#define COPY          "copy pawl.job (" BARE_COLUMNS ") from stdin (format binary)"
 #define COPY_HEAD     "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"
 #define COPY_HEAD_LEN 19
 #define EPOCH_2000_US INT64_C(946684800000000)
@@ -156,7 +149,7 @@ bool turn_bare_singles(const struct turn *turn, struct turn_result *result)
     int64_t started = 0;
     for (int64_t i = 0; is_good && i < turn->connections; i++) {
         singles[i] = (struct single){.turn = turn, .left = &left, .conn = bare_connect(turn)};
-        is_good = singles[i].conn != NULL && bare_prepare(singles[i].conn, "insert", INSERT);
+        is_good = singles[i].conn != NULL && bare_prepare(singles[i].conn, "insert", BARE_INSERT);
         singles[i].line = is_good ? bare_line(turn, singles[i].conn) : -1;
         is_good = singles[i].line >= 0;
     }
@@ -171,94 +164,4 @@ bool turn_bare_singles(const struct turn *turn, struct turn_result *result)
         PQfinish(singles[i].conn);
     free(singles);
     return is_good && check(turn);
-}
-
-/* ---- NOTIFY */
-
-struct listener {
-    const struct turn *turn;
-    PGconn *conn;
-    int64_t *samples; /* NULL: it answers instead */
-    bool is_good;
-};
-
-/* Read one that has come, waiting for it. */
-static PGnotify *hear(PGconn *conn)
-{
-    PGnotify *notice;
-    while ((notice = PQnotifies(conn)) == NULL) {
-        struct pollfd ready = {.fd = PQsocket(conn), .events = POLLIN};
-        if (poll(&ready, 1, CALL_TIMEOUT_MS) <= 0 || PQconsumeInput(conn) != 1)
-            return NULL;
-    }
-    return notice;
-}
-
-static void *listen_all(void *user)
-{
-    struct listener *listener = user;
-    for (int64_t i = 0; listener->is_good && i < listener->turn->jobs; i++) {
-        PGnotify *notice = hear(listener->conn);
-        listener->is_good = notice != NULL;
-        if (notice != NULL && listener->samples != NULL)
-            listener->samples[i] = turn_now_us() - strtoll(notice->extra, NULL, 10);
-        else if (notice != NULL)
-            listener->is_good = bare_run(listener->conn, "notify back");
-        PQfreemem(notice);
-    }
-    return NULL;
-}
-
-/* `back`: for each the time until one has come back; NULL: nobody sends one. */
-static bool notify_all(const struct turn *turn, PGconn *conn, int64_t *back)
-{
-    int64_t began_us = turn_now_us();
-    char sql[64];
-    bool is_good = back == NULL || bare_run(conn, "listen back");
-    for (int64_t i = 0; is_good && i < turn->jobs; i++) {
-        turn_wait_until(began_us + i * 1000000 / turn->rate);
-        int64_t sent_us = turn_now_us();
-        (void)snprintf(sql, sizeof(sql), "notify bench, '%lld'", (long long)sent_us);
-        is_good = bare_run(conn, sql);
-        PGnotify *notice = is_good && back != NULL ? hear(conn) : NULL;
-        if (back != NULL) {
-            back[i] = turn_now_us() - sent_us;
-            is_good = notice != NULL;
-        }
-        PQfreemem(notice);
-    }
-    return is_good;
-}
-
-static bool notify(const struct turn *turn, struct turn_result *result, bool is_answered)
-{
-    PGconn *conn = bare_connect(turn);
-    int64_t *samples = calloc((size_t)turn->jobs, sizeof(int64_t));
-    struct listener listener = {
-        .turn = turn, .conn = bare_connect(turn), .samples = is_answered ? NULL : samples};
-    pthread_t thread;
-    listener.is_good = samples != NULL && listener.conn != NULL &&
-                       bare_run(listener.conn, "listen bench");
-    bool is_started = conn != NULL && listener.is_good &&
-                      pthread_create(&thread, NULL, listen_all, &listener) == 0;
-    bool is_good = is_started && notify_all(turn, conn, is_answered ? samples : NULL);
-    if (is_started && !is_good)
-        (void)turn_fail("notify", "given up");
-    is_good = is_started && pthread_join(thread, NULL) == 0 && listener.is_good && is_good;
-    if (is_good)
-        turn_percentiles(samples, (size_t)turn->jobs, result);
-    PQfinish(conn);
-    PQfinish(listener.conn);
-    free(samples);
-    return is_good;
-}
-
-bool turn_bare_notify(const struct turn *turn, struct turn_result *result)
-{
-    return notify(turn, result, false);
-}
-
-bool turn_bare_notify_trip(const struct turn *turn, struct turn_result *result)
-{
-    return notify(turn, result, true);
 }

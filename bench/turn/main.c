@@ -42,6 +42,7 @@ static const struct {
     {"bare-batches", turn_bare_batches},
     {"bare-copy", turn_bare_copy},
     {"bare-singles", turn_bare_singles},
+    {"bare-latency", turn_bare_latency},
     {"bare-notify", turn_bare_notify},
     {"bare-notify-trip", turn_bare_notify_trip},
     {"bare-sqlite-drain", turn_bare_sqlite_drain},

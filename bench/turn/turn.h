@@ -126,6 +126,7 @@ bool turn_bare_drain(const struct turn *turn, struct turn_result *result);
 bool turn_bare_batches(const struct turn *turn, struct turn_result *result);
 bool turn_bare_copy(const struct turn *turn, struct turn_result *result);
 bool turn_bare_singles(const struct turn *turn, struct turn_result *result);
+bool turn_bare_latency(const struct turn *turn, struct turn_result *result);
 bool turn_bare_notify(const struct turn *turn, struct turn_result *result);
 bool turn_bare_notify_trip(const struct turn *turn, struct turn_result *result);
 bool turn_bare_sqlite_drain(const struct turn *turn, struct turn_result *result);
