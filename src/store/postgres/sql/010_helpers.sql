@@ -50,7 +50,7 @@ $$;
 -- The id of the transaction, as positions are counted.
 create function pawl.here() returns int8
 language sql volatile as $$
-    select pg_current_xact_id()::text::int8
+    select txid_current()
 $$;
 
 -- The id of a queue, which is created where it does not exist. A name that is being created elsewhere is waited for.

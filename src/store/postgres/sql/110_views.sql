@@ -59,7 +59,7 @@ create view pawl.workers as
 create view pawl.arrival as
 select j.shard, j.line_id, j.pos, j.id, j.priority, j.lane, j.created_at, j.next_attempt_at, j.payload from pawl.job j;
 alter view pawl.arrival alter column shard set default 0;
-alter view pawl.arrival alter column pos set default pg_current_xact_id()::text::int8;
+alter view pawl.arrival alter column pos set default txid_current();
 alter view pawl.arrival alter column priority set default 5;
 alter view pawl.arrival alter column lane set default 0;
 alter view pawl.arrival alter column created_at set default statement_timestamp();
