@@ -93,7 +93,8 @@ static pawl_code drain(pawl_store *store, size_t *ret_settled, pawl_err *err)
         for (size_t i = 0; i < count; i++) {
             pawl_settle_init(&rows[i]);
             rows[i].action = PAWL_SUCCEED;
-            rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+            rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                         jobs[i].place};
             pawl_job_clear(&jobs[i]);
         }
         rc = pawl_settle(store, "bench", rows, count, results, err);

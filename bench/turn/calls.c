@@ -41,7 +41,7 @@ static pawl_code settle_all(pawl_store *store, struct batch *batch, size_t count
         const pawl_job *job = &batch->jobs[i];
         pawl_settle_init(&batch->rows[i]);
         batch->rows[i].action = PAWL_SUCCEED;
-        batch->rows[i].lease = (pawl_lease){job->id, job->token, job->lease_version};
+        batch->rows[i].lease = (pawl_lease){job->id, job->token, job->lease_version, job->place};
         pawl_job_clear(&batch->jobs[i]);
     }
     return pawl_settle(store, WORKER, batch->rows, count, batch->results, err);

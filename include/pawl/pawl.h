@@ -334,6 +334,8 @@ typedef struct pawl_lease {
     pawl_id job;
     pawl_token token;
     int64_t version;
+    int64_t place; /* of the job, from the claim: proves nothing, and finds it sooner where nothing
+                      was done under the lease since; 0: not known */
 } pawl_lease;
 
 /* A job as a store gives it out. */
@@ -366,6 +368,8 @@ typedef struct pawl_job {
     int64_t lease_ms;     /* as granted */
     int64_t timeout_ms;   /* in force for this lease */
     bool is_cancel_asked; /* marked for cancellation */
+    int64_t place; /* where the store has it, from claim only: a hint for the settle, which finds it
+                      sooner by that; 0: not known */
 
     void *payload;      /* owned by this struct; NULL from list, and where it is no longer kept */
     size_t payload_len; /* the payload's size, also where `payload` is NULL */

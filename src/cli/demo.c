@@ -112,7 +112,8 @@ static bool claim(struct demo *demo, struct claimer claimer, pawl_lease *ret_lea
         .version = job.lease_version,
         .expires_at = job.expires_at,
     };
-    *ret_lease = (pawl_lease){.job = job.id, .token = job.token, .version = job.lease_version};
+    *ret_lease = (pawl_lease){
+        .job = job.id, .token = job.token, .version = job.lease_version, .place = job.place};
     pawl_job_clear(&job);
     return tell(demo, told);
 }

@@ -53,6 +53,8 @@ bool pawli_beat_next(struct pawli_keeper *keeper, struct pawli_action *ret_actio
             .lease = hold->lease,
             .is_unstarted = hold->is_beat_unstarted,
         };
+        hold->lease.place = 0; /* a store may put it elsewhere for that */
+        hold->outcome.lease.place = 0;
     }
 
     pawli_call_open(keeper, &keeper->renew, ret_action);

@@ -31,7 +31,10 @@ static void fill_grants(struct caller *caller, size_t count)
         const pawl_job *job = &caller->jobs[i];
         caller->grants[i] = (struct pawli_grant){
             .line = pawli_pump_find_line(caller->pump, job->queue),
-            .lease = {.job = job->id, .token = job->token, .version = job->lease_version},
+            .lease = {.job = job->id,
+                      .token = job->token,
+                      .version = job->lease_version,
+                      .place = job->place},
             .lease_ms = job->lease_ms,
             .timeout_ms = job->timeout_ms,
         };

@@ -112,7 +112,8 @@ static void keep_leases(struct pawli_claiming *claiming, const pawl_job *jobs, s
 {
     claiming->granted_count = count;
     for (size_t i = 0; i < count; i++)
-        claiming->granted[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        claiming->granted[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                            jobs[i].place};
 }
 
 pawl_code pawli_claim_try(struct pawli_call *call, struct pawli_claiming *claiming,

@@ -165,7 +165,7 @@ static size_t take(struct client *client, pawl_lease *leases)
         code = pawl_mine(client->pen.store, client->pen.actor, NULL, jobs, BATCH_MAX, &count, NULL);
     }
     for (size_t i = 0; code == PAWL_OK && i < count; i++) {
-        leases[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        leases[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place};
         pawl_job_clear(&jobs[i]);
     }
     return code == PAWL_OK ? count : 0;
@@ -255,7 +255,8 @@ static bool drain_once(struct pen *pen, size_t *ret_count)
         return false;
     for (size_t i = 0; i < count; i++) {
         pawl_settle_init(&rows[i]);
-        rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                     jobs[i].place};
         pawl_job_clear(&jobs[i]);
     }
     *ret_count = count;

@@ -168,7 +168,7 @@ static void act_mine(struct act *act)
 static pawl_lease lease_of(const struct act *act, size_t i)
 {
     const struct grip *grip = &act->call->grips[i];
-    return (pawl_lease){grip->job, grip->tokens[act->side->number], grip->version};
+    return (pawl_lease){grip->job, grip->tokens[act->side->number], grip->version, 0};
 }
 
 static void act_renew(struct act *act)

@@ -41,52 +41,44 @@ select is(pg_temp.few(1), 'no', 'nor is one that nobody has claimed from');
 select pg_temp.calm();
 select pawl.enqueue('q', 'usual');
 select pawl.enqueue('q', 'tries', p_max_retries => 9);
-select pawl.enqueue('q', 'soon', p_start_within_ms => 600000);
 select pawl.enqueue('q', 'headers', p_headers => '{"a": "b"}');
-select pawl.enqueue('q', 'odd');
-update pawl.job set retries = 2, lost_leases = 3, attempts = 4, reason = 1, next_attempt_at = created_at - interval '1 s' where payload = 'odd';
+select pawl.enqueue('q', 'last');
 create temp table few as select 1 call, c.* from pawl.claim_few('w', 'q', 3, null, 1 << 20, pg_temp.tokens(3)) with ordinality c;
-select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by pos, seq) from few), 'work usual tries', 'the first of them are given out, in their order');
-insert into few select 2, c.* from pawl.claim_few('w', 'q', 100, 40000, 1 << 20, array(select gen_random_uuid() from generate_series(1, 100))) with ordinality c;
-select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by pos, seq) from few where call = 2), 'soon headers odd', 'and then the others');
-select results_eq($$select call, ordinality, lease_ms, timeout_ms, max_retries, lease_expires_at - claimed_at, run_until - claimed_at,
-                           num_nonnulls(retries, lost_leases, attempts, lease_version, created_at, next_attempt_at, start_by, reason, lease_token, payload, pos, seq, headers)
-                    from few where id is null order by call$$,
-                  $$values (1, 1::int8, 5000::int8, 60000::int8, 7, interval '5 s', interval '60 s', 0), (2, 1, 40000, 60000, 7, interval '40 s', interval '60 s', 0)$$,
-                  'the first row of each says what its jobs share, and nothing else');
+select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by array_position(pg_temp.tokens(3), lease_token)) from few), 'work usual tries',
+          'the first of them are given out, and their tokens tell their order');
+insert into few select 2, c.* from pawl.claim_few('w', 'q', 100, 40000, 1 << 20, pg_temp.tokens(100)) with ordinality c;
+select is((select string_agg(convert_from(payload, 'UTF8'), ' ' order by array_position(pg_temp.tokens(100), lease_token)) from few where call = 2), 'headers last', 'and then the others');
+select results_eq($$select call, ordinality, lease_ms, timeout_ms, max_retries, num_nonnulls(lease_token, payload, headers, place) from few where id is null order by call$$,
+                  $$values (1, 1::int8, 5000::int8, 60000::int8, 7, 0), (2, 1, 40000, 60000, 7, 0)$$, 'the first row of each says what its jobs share, and nothing else');
 -- What a job has of its own stands in its row; what is as usual does not.
 create temp view usual as
-    select j.id, nullif(j.retries, 0::int2) retries, nullif(j.lost_leases, 0::int2) lost_leases, nullif(j.attempts, 0) attempts, j.lease_version, j.max_retries::int4,
-           j.created_at, nullif(j.next_attempt_at, j.created_at) next_attempt_at, j.start_by, nullif(j.reason, 0::int2) reason, j.lease_token, null::timestamptz claimed_at,
-           null::timestamptz lease_expires_at, null::timestamptz run_until, null::int8 lease_ms, null::int8 timeout_ms, j.payload, j.pos, j.seq, j.headers
-    from pawl.job j where j.state = 1;
-select results_eq($$select id, retries, lost_leases, attempts, lease_version, max_retries, created_at, next_attempt_at, start_by, reason, lease_token, claimed_at,
-                           lease_expires_at, run_until, lease_ms, timeout_ms, payload, pos, seq, headers from few where id is not null order by id$$,
+    select j.id, j.lease_token, j.created_at, j.max_retries::int4, j.payload, j.headers, j.ctid, null::int8 lease_ms, null::int8 timeout_ms from pawl.job j where j.state = 1;
+select results_eq($$select id, lease_token, at, max_retries, payload, headers, place, lease_ms, timeout_ms from few where id is not null order by id$$,
                   $$select * from usual order by id$$, 'as the table has them, each with its own token');
-select results_eq($$select payload, retries::int4, lost_leases::int4, attempts, lease_version, max_retries, next_attempt_at is null, start_by is null,
-                           reason::int4, headers from few where id is not null order by call, ordinality$$,
-                  $$values ('work'::bytea, null::int4, null::int4, null::int4, 1, null::int4, true, true, null::int4, null::text), ('usual', null, null, null, 1, null, true, true, null, null),
-                           ('tries', null, null, null, 1, 9, true, true, null, null), ('soon', null, null, null, 1, null, true, false, null, null),
-                           ('headers', null, null, null, 1, null, true, true, null, E'a: b\n'), ('odd', 2, 3, 4, 1, null, false, true, 1, null)$$,
+select results_eq($$select payload, max_retries, headers from few where id is not null order by call, ordinality$$,
+                  $$values ('work'::bytea, null::int4, null::text), ('usual', null, null), ('tries', 9, null), ('headers', null, E'a: b\n'), ('last', null, null)$$,
                   'and what is as usual is left out');
+select is((select count(*) from pawl.job j where j.state = 1 and (j.lease_version, j.attempts, j.retries, j.lost_leases, j.reason, j.next_attempt_at) = (1, 0, 0, 0, 0, j.created_at)), 5::int8,
+          'what no row says is so for all of them');
 select is((select string_agg(format('%s %s %s %s', j.claimed_by, j.lease_ms, j.run_ms, j.unstarted_until - j.run_until), ', ')
            from pawl.job j join few f using (id) join few h on h.call = f.call and h.id is null
-           where (j.claimed_at, j.lease_expires_at, j.run_until, j.lease_ms, j.run_ms) <> (h.claimed_at, h.lease_expires_at, h.run_until, h.lease_ms, h.timeout_ms)
+           where (j.claimed_at, j.lease_expires_at, j.run_until, j.lease_ms, j.run_ms)
+                 <> (h.at, h.at + pawl.ms(h.lease_ms), h.at + pawl.ms(h.timeout_ms), h.lease_ms, h.timeout_ms)
               or j.claimed_by <> 'w' or j.unstarted_until <> j.run_until + 2 * pawl.ms(j.lease_ms)), null, 'OL-FIELDS: the table has what the first row says of all');
 select is((select array_agg(distinct lease_token order by lease_token) from few where call = 1 and id is not null), (select array_agg(t order by t) from unnest(pg_temp.tokens(3)) t),
           'RES-8: each with one of the tokens that were given');
-select is((select count(*) from pawl.settle_batch(0, 'w', array(select id from few where id is not null order by id), array(select lease_token from few where id is not null order by id),
-                                                  array_fill(1, array[6]), null, null, null, null, null, '\x01', null, true) s where s.verdict = 'OK' and s.ordinal > 0), 6::int8,
-          'and they are settled by what was given');
+select results_eq($$select ordinal, verdict, attempt_no from pawl.settle_batch(0, 'w', array(select id from few where id is not null order by id),
+                         array(select lease_token from few where id is not null order by id), array_fill(1, array[5]), null, null, null, null, null, '\x01', null, true)$$,
+                  $$values (0, 'OK', 5)$$, 'and all five are settled by what was given');
 select is(pg_temp.few(1), '0', 'then there is nothing');
 select is((select count(*) from pawl.claim_few('w', 'q', 100, 30000, 1 << 20, pg_temp.tokens(100))), 0::int8, 'and not a row that says so');
 -- A queue that does not say how long work may take.
 select pg_temp.calm('free');
 select pawl_test.put('free') from generate_series(1, 2);
-select results_eq($$select lease_ms, timeout_ms, run_until - claimed_at from pawl.claim_few('w', 'free', 1, null, 1000, pg_temp.tokens(1)) where id is null$$,
-                  $$values (30000::int8, 90000::int8, interval '90 s')$$, 'RES-6: three times the lease that the queue has');
-select results_eq($$select lease_ms, timeout_ms, run_until - claimed_at from pawl.claim_few('w', 'free', 2, 40000, 1000, pg_temp.tokens(2)) where id is null$$,
-                  $$values (40000::int8, 120000::int8, interval '2 min')$$, 'RES-6: or that was asked for');
+select results_eq($$select lease_ms, timeout_ms from pawl.claim_few('w', 'free', 1, null, 1000, pg_temp.tokens(1)) where id is null$$,
+                  $$values (30000::int8, 90000::int8)$$, 'RES-6: three times the lease that the queue has');
+select results_eq($$select lease_ms, timeout_ms from pawl.claim_few('w', 'free', 2, 40000, 1000, pg_temp.tokens(2)) where id is null$$,
+                  $$values (40000::int8, 120000::int8)$$, 'RES-6: or that was asked for');
 delete from pawl.job;
 
 -- Rows that lie in another order than their jobs.
@@ -96,7 +88,8 @@ create temp table lain as select * from pawl.claim_few('w', 'q', 100, 30000, 1 <
 select is((select count(*) from lain), 100::int8, 'a hundred at most are given out');
 select is((select count(distinct j.lease_token) from pawl.job j join lain l using (id, lease_token) where j.lease_token = any (pg_temp.tokens(100))), 100::int8,
           'RES-8: each has a token of its own wherever its row lies');
-select is((select count(*) from lain l where l.seq > (select j.seq from pawl.job j where j.state = 0)), 0::int8, 'Q-FIFO: and the one that is left came last');
+select is((select count(*) from pawl.job l where l.state = 1 and l.seq > (select j.seq from pawl.job j where j.state = 0)), 0::int8, 'Q-FIFO: and the one that is left came last');
+select is((select array_agg(l.lease_token order by j.pos, j.seq) from lain l join pawl.job j using (id)), pg_temp.tokens(100), 'and the tokens tell in which order they came');
 delete from pawl.job;
 
 -- What is left alone.
@@ -104,6 +97,9 @@ select pawl_test.put() from generate_series(1, 3);
 select is(pg_temp.few_after('select'), '1', 'a job is there');
 select is(pg_temp.few_after($$select pawl.queue_pause('q', true)$$), 'no', 'not where the queue is paused');
 select is(pg_temp.few_after($$update pawl.queue set max_in_flight = 1$$), 'no', 'or has a limit');
+select is(pg_temp.few_after(format('update pawl.job set %s where seq = (select %s(seq) from pawl.job)', c, w), m), 'no', format('or the %s of %s has %s', w, m, c))
+from unnest('{timeout_ms = 5000,start_by = now() + interval ''1 h'',attempts = 1,lease_version = 1,next_attempt_at = created_at - interval ''1 s''}'::text[]) c,
+     (values ('min', 1), ('min', 3), ('max', 3)) m(w, m);
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'keyed', p_ordering_key => 'k')$$), 'no', 'or keys');
 select is(pg_temp.few_after($$select pawl_test.put(p_priority => 7)$$), 'no', 'or other priorities');
 select is(pg_temp.few_after($$select pawl_test.release(pawl_test.take())$$), 'no', 'or a job that came back');

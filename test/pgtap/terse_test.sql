@@ -57,6 +57,18 @@ select is((select array_agg(distinct (lease_ms, max_retries)::text) from whole w
 select is((select string_agg(convert_from(payload, 'UTF8') || ' ' || lane, ', ' order by payload) from terse where lane is not null),
           'delayed 3, released 1, tried 3', 'a lane is told where it is not that of arrivals');
 
+-- Where the rows are, terse or not, with keys or without.
+select results_eq($$select id, place from terse where id is not null order by id$$,
+                  $$select j.id, case when j.attempts = 0 and j.fence is null then j.ctid end from pawl.job j join terse t using (id) order by j.id$$, 'each job says where its row is');
+select is((select (count(*) > 20 and count(*) < 44) from terse where place is not null), true, 'unless it has a past, or a key');
+select is((select count(place) from terse where id is null), 0::int8, 'which is nothing that jobs share');
+select pg_temp.put(q) from unnest('{wordy,wordy_keyed}'::text[]) q;
+select pawl.enqueue('wordy_keyed', 'of a key', p_ordering_key => 'k');
+create temp table wordy as select c.* from pawl.claim_lines('{0}', 'w2', '{wordy,wordy_keyed}', '{100,100}', null, 100, 1 << 20, sha256('t')) c;
+select results_eq($$select id, place from wordy order by id$$, $$select j.id, case when j.attempts = 0 and j.fence is null then j.ctid end from pawl.job j where j.claimed_by = 'w2' order by j.id$$, 'also where nothing is left out');
+select is((select count(*) from wordy), 21::int8, 'and that is all of them');
+delete from pawl.job where claimed_by = 'w2';
+
 -- RES-8: each job has a token of its own: those that were given, and where they do not suffice others.
 select is((select count(distinct lease_token) from whole), 44::int8, 'RES-8: no two jobs share a token');
 select is((select array_agg(queue || ' ' || n order by queue) from (

@@ -89,11 +89,15 @@ commit;
 
 begin;
 select pawl_test.put('plain') from generate_series(1, 10);
-create temp table held as select array_agg(c.outbox_id order by c.outbox_id) ids, array_agg(c.lease_token order by c.outbox_id) tokens from pawl.claim_outbox_batch(10, 'w', 30, 'plain') c;
+create temp table held as select array_agg(c.id order by c.id) ids, array_agg(c.lease_token order by c.id) tokens, array_agg(c.place order by c.id) places
+    from pawl.claim_lines('{0}', 'w', '{plain}', '{10}', '{30000}', 10, 1 << 20, sha256('0')) c;
 delete from seen;
 insert into seen select * from touched;
--- All of them have succeeded, unless the machine was held up: then it is asked again.
-select pawl.succeed_all('w', ids, tokens, 1, null) from held, generate_series(1, 5);
+-- All of them have succeeded, unless the machine was held up: then it is asked again. Some are looked for, and some are where the claim has put them.
+select pawl.succeed_all('w', ids[1:5], tokens[1:5], 1, null) from held, generate_series(1, 5);
+create temp table before as select i.indexrelid, pg_stat_get_xact_numscans(i.indexrelid) often from pg_index i where i.indrelid = 'pawl.job'::regclass;
+select pawl.succeed_all('w', ids[6:], tokens[6:], 1, null, places[6:]) from held, generate_series(1, 5);
+select is((select string_agg(b.indexrelid::regclass::text, ', ') from before b where pg_stat_get_xact_numscans(b.indexrelid) > b.often), null, 'those without an index');
 select is((select count(*) from pawl.attempt a, held where a.job_id = any (held.ids)), 10::int8, 'ten jobs have succeeded together');
 select is_empty('select since() except select needed()', 'and touch nothing that is there for keys or limits');
 select is_empty($$ select unnest('{settle_batch(),succeed_batch(),settle_rows()}'::text[]) intersect select since() $$, 'nor what is there for those who end in other ways');

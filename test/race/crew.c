@@ -115,7 +115,7 @@ void crew_add_column(struct actor *actor, const PGresult *jobs, int column, cons
     size_t at = strlen(sql);
     at += (size_t)snprintf(sql + at, CREW_SQL_MAX - at, ", '{");
     for (int i = 0; i < PQntuples(jobs); i++)
-        at += (size_t)snprintf(sql + at, CREW_SQL_MAX - at, "%s%s", i > 0 ? "," : "",
+        at += (size_t)snprintf(sql + at, CREW_SQL_MAX - at, "%s\"%s\"", i > 0 ? "," : "",
                                PQgetvalue(jobs, i, column));
     (void)snprintf(sql + at, CREW_SQL_MAX - at, "}'::%s[]", type);
 }

@@ -7,6 +7,7 @@
  */
 #include "race/race_stage.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LEASE_IS_OVER_MS (RACE_LEASE_MS + 1)
@@ -454,16 +455,63 @@ static void take_two(struct race *race, const char *worker, pawl_lease *ret_leas
     ret_leases[1] = is_sorted ? other : one;
 }
 
+/* Then they are found by their ids. */
+static void forget_places(pawl_lease *leases)
+{
+    leases[0].place = 0;
+    leases[1].place = 0;
+}
+
+/* A place as SQL has it. */
+static struct race_text place_text(int64_t place)
+{
+    struct race_text text;
+    (void)snprintf(text.text, sizeof(text.text), "(%lld,%lld)", (long long)(place >> 16),
+                   (long long)(place & 0xffff)); /* fits */
+    return text;
+}
+
+static struct race_text place_now(struct race *race, const pawl_id *id)
+{
+    return race_ask(race->watching, "select ctid from pawl.job where id = '%s'", race_id(id).text);
+}
+
 /* Sends what lets both succeed, as the C client would; the answer is how many, or "". */
 static void send_whole(PGconn *session, const char *worker, const pawl_lease *leases)
 {
+    char places[3 * RACE_TEXT_MAX] = "null";
+    if (leases[0].place != 0 && leases[1].place != 0)
+        (void)snprintf(places, sizeof(places), "'{\"%s\",\"%s\"}'",
+                       place_text(leases[0].place).text,
+                       place_text(leases[1].place).text); /* fits */
     struct race_text ids[] = {race_id(&leases[0].job), race_id(&leases[1].job)};
     pawl_id tokens[2];
     memcpy(&tokens[0], &leases[0].token, sizeof(tokens[0]));
     memcpy(&tokens[1], &leases[1].token, sizeof(tokens[1]));
-    race_send(session, "select pawl.succeed_all('%s', '{%s,%s}', '{%s,%s}', %lld, null)", worker,
-              ids[0].text, ids[1].text, race_id(&tokens[0]).text, race_id(&tokens[1]).text,
-              (long long)leases[0].version);
+    race_send(session, "select pawl.succeed_all('%s', '{%s,%s}', '{%s,%s}', %lld, null, %s)",
+              worker, ids[0].text, ids[1].text, race_id(&tokens[0]).text, race_id(&tokens[1]).text,
+              (long long)leases[0].version, places);
+}
+
+/* Both settled by what is told of each; gives the verdicts. */
+static struct race_text settle_both(PGconn *session, const char *worker, const pawl_lease *leases)
+{
+    pawl_id tokens[2];
+    memcpy(&tokens[0], &leases[0].token, sizeof(tokens[0]));
+    memcpy(&tokens[1], &leases[1].token, sizeof(tokens[1]));
+    return race_ask(session,
+                    "select string_agg(s.verdict, ' ' order by s.ordinal) from "
+                    "pawl.settle_batch(0, '%s', '{%s,%s}', '{%s,%s}', '{%lld,%lld}', '{0,0}', "
+                    "null, null, null, null, '\\x01') s",
+                    worker, race_id(&leases[0].job).text, race_id(&leases[1].job).text,
+                    race_id(&tokens[0]).text, race_id(&tokens[1]).text,
+                    (long long)leases[0].version, (long long)leases[1].version);
+}
+
+static void expect_untouched(struct race *race, const pawl_lease *lease)
+{
+    expect_told(race_ledger(race, &lease->job), "");
+    assert_int_equal(race_state(race, &lease->job), PAWL_IN_FLIGHT);
 }
 
 /* RES-3, RES-11: it waits for a row, no longer than it knows both leases to last. */
@@ -472,17 +520,17 @@ static void whole_waits_for_a_while(void **state)
     struct race *race = *state;
     pawl_lease leases[2];
     take_two(race, "sql", leases);
-    for (int i = 0; i < 2; i++) {
-        hold_row(race, &leases[i].job);
-        send_whole(race->sql, "sql", leases);
+    pawl_lease placeless[2] = {leases[0], leases[1]};
+    forget_places(placeless);
+    for (int i = 0; i < 4; i++) {
+        hold_row(race, &leases[i % 2].job);
+        send_whole(race->sql, "sql", i < 2 ? leases : placeless);
         race_await_waiting(race);
         race_age(race, WHOLE_MS);
         let_go(race->sql2);
         expect_told(race_answer(race->sql), ""); /* too long; nothing was done */
-        expect_told(race_ledger(race, &leases[0].job), "");
-        expect_told(race_ledger(race, &leases[1].job), "");
-        assert_int_equal(race_state(race, &leases[0].job), PAWL_IN_FLIGHT);
-        assert_int_equal(race_state(race, &leases[1].job), PAWL_IN_FLIGHT);
+        expect_untouched(race, &leases[0]);
+        expect_untouched(race, &leases[1]);
     }
     hold_row(race, &leases[1].job);
     send_whole(race->sql, "sql", leases);
@@ -533,19 +581,48 @@ static void whole_of_a_c_client_waits(void **state)
     }
 }
 
-/* RES-13: the mark is set while it waits, and it wins all the same. */
+/* RES-13: the mark is set while it waits, and a settle wins all the same. The mark has moved the
+ * row: then servers that look at places again find it no more, and it goes as others do. */
 static void whole_cancel_first(void **state)
 {
     struct race *race = *state;
-    pawl_lease leases[2];
-    take_two(race, "sql2", leases);
+    for (int is_placed = 0; is_placed <= 1; is_placed++) {
+        pawl_lease leases[2];
+        take_two(race, "sql2", leases);
+        if (!is_placed)
+            forget_places(leases);
+        expect_told(race_ask(race->sql, "begin"), "");
+        expect_told(cancel_sql(race, &leases[1].job), "OK");
+        send_whole(race->sql2, "sql2", leases);
+        race_await_waiting(race);
+        let_go(race->sql);
+        struct race_text told = race_answer(race->sql2);
+        if (strcmp(told.text, "2") != 0) {
+            expect_told(told, "");
+            expect_untouched(race, &leases[0]);
+            expect_untouched(race, &leases[1]);
+            expect_told(settle_both(race->sql2, "sql2", leases), "OK OK");
+        }
+        expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
+        expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
+    }
+}
+
+/* The same of a C client. */
+static void whole_of_a_c_client_cancel_first(void **state)
+{
+    struct race *race = *state;
+    struct race_call call = {.store = race->c, .verb = RACE_SETTLE, .worker = "c", .count = 2};
+    take_two(race, "c", call.leases);
     expect_told(race_ask(race->sql, "begin"), "");
-    expect_told(cancel_sql(race, &leases[1].job), "OK");
-    send_whole(race->sql2, "sql2", leases);
-    race_await_waiting(race);
+    expect_told(cancel_sql(race, &call.leases[1].job), "OK");
+    race_call(race, &call);
     let_go(race->sql);
-    expect_told(race_answer(race->sql2), "2");
-    expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
+    assert_int_equal(race_join(&call), PAWL_OK);
+    assert_int_equal(call.verdicts[1], PAWL_OK);
+    assert_int_equal(call.states[1], PAWL_SUCCEEDED);
+    expect_told(race_ledger(race, &call.leases[0].job), "1 DISPATCHED none");
+    expect_told(race_ledger(race, &call.leases[1].job), "1 DISPATCHED none");
 }
 
 /* RES-4: it came in time, and its transaction ends after the deadline. */
@@ -564,26 +641,119 @@ static void whole_reap_whole_first(void **state)
     expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
 }
 
+/* A lease is over, its job recovered, and given to a C client. */
+static pawl_lease lose_one(struct race *race, const pawl_lease *lease)
+{
+    expect_told(race_ask(race->watching,
+                         "with j as (update pawl.job set lease_expires_at = claimed_at where id = "
+                         "'%s' returning 1) select count(*) from j",
+                         race_id(&lease->job).text),
+                "1");
+    assert_int_equal(race_reap(race->c), 1);
+    pawl_lease theirs = race_take(race->c, "c");
+    assert_int_equal(pawl_id_compare(&theirs.job, &lease->job), 0);
+    return theirs;
+}
+
 /* Q-ONE-LEASE, Q-STALE: one of them was recovered, and given to somebody else. */
 static void whole_after_one_was_lost(void **state)
 {
     struct race *race = *state;
+    for (int is_placed = 0; is_placed <= 1; is_placed++) {
+        pawl_lease leases[2];
+        take_two(race, "sql", leases);
+        if (!is_placed)
+            forget_places(leases);
+        pawl_lease theirs = lose_one(race, &leases[1]);
+        send_whole(race->sql, "sql", leases);
+        expect_told(race_answer(race->sql), "");
+        assert_int_equal(race_state(race, &leases[0].job), PAWL_IN_FLIGHT);
+        struct race_call call = {
+            .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {theirs}};
+        assert_int_equal(race_make(&call), PAWL_OK);
+    }
+}
+
+#define MOVES_MAX 20
+
+/* Has a job's row written anew until it lies where an earlier one did, as it may come to any day.
+ */
+static void move_to(struct race *race, const pawl_id *id, int64_t place)
+{
+    struct race_text wanted = place_text(place);
+    expect_told(race_ask(race->watching, "vacuum (index_cleanup on) pawl.job"), "");
+    for (int i = 0; i < MOVES_MAX; i++) {
+        if (strcmp(place_now(race, id).text, wanted.text) == 0)
+            return;
+        expect_told(race_ask(race->watching,
+                             "update pawl.job set payload = payload where id = '%s'",
+                             race_id(id).text),
+                    "");
+    }
+    fail_msg("%s does not come to lie at %s", race_id(id).text, wanted.text);
+}
+
+/* Q-STALE, Q-ONE-LEASE: whoever has lost a lease may still know where its job was. It is not his
+ * when it comes to lie there again, be it at another attempt or not. */
+static void whole_at_a_place_that_is_used_again(void **state)
+{
+    struct race *race = *state;
+    expect_told(race_ask(race->watching, "vacuum full pawl.job"), ""); /* few places: soon used */
+    for (int is_released = 0; is_released <= 1; is_released++) {
+        pawl_lease leases[2];
+        take_two(race, "sql", leases);
+        struct race_call release = {
+            .store = race->c, .verb = RACE_RELEASE, .worker = "sql", .leases = {leases[1]}};
+        if (is_released)
+            assert_int_equal(race_make(&release), PAWL_OK);
+        pawl_lease theirs = is_released ? race_take(race->c, "c") : lose_one(race, &leases[1]);
+        assert_int_equal(pawl_id_compare(&theirs.job, &leases[1].job), 0);
+        assert_int_not_equal(theirs.place, leases[1].place);
+        send_whole(race->sql, "sql", leases); /* nothing lies there */
+        expect_told(race_answer(race->sql), "");
+        move_to(race, &theirs.job, leases[1].place);
+        send_whole(race->sql, "sql", leases);
+        expect_told(race_answer(race->sql), "");
+        expect_untouched(race, &leases[0]);
+        assert_int_equal(race_state(race, &theirs.job), PAWL_IN_FLIGHT);
+        struct race_call call = {
+            .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {theirs}};
+        call.leases[0].place = leases[1].place;
+        assert_int_equal(race_make(&call), PAWL_OK);
+        expect_told(race_ledger(race, &theirs.job),
+                    is_released ? "1 DISPATCHED none"
+                                : "1 ZOMBIE_REQUEUE expired, 2 DISPATCHED none");
+    }
+}
+
+/* Q-STALE: nor is another job his, although he has that one, too, for the time being. */
+static void whole_at_a_place_of_another_job(void **state)
+{
+    struct race *race = *state;
     pawl_lease leases[2];
+    expect_told(race_ask(race->watching, "vacuum full pawl.job"), ""); /* likewise */
     take_two(race, "sql", leases);
-    expect_told(race_ask(race->watching,
-                         "with j as (update pawl.job set lease_expires_at = claimed_at where id = "
-                         "'%s' returning 1) select count(*) from j",
-                         race_id(&leases[1].job).text),
-                "1");
-    assert_int_equal(race_reap(race->c), 1);
-    pawl_lease theirs = race_take(race->c, "c");
-    assert_int_equal(pawl_id_compare(&theirs.job, &leases[1].job), 0);
+    struct race_call lost = {.store = race->c,
+                             .verb = RACE_SETTLE,
+                             .worker = "c",
+                             .leases = {lose_one(race, &leases[1])}};
+    assert_int_equal(race_make(&lost), PAWL_OK);
+    (void)race_put(race->c);
+    pawl_lease other = race_take(race->c, "sql");
+    move_to(race, &other.job, leases[1].place);
     send_whole(race->sql, "sql", leases);
     expect_told(race_answer(race->sql), "");
-    assert_int_equal(race_state(race, &leases[0].job), PAWL_IN_FLIGHT);
-    struct race_call call = {
-        .store = race->c, .verb = RACE_SETTLE, .worker = "c", .leases = {theirs}};
-    assert_int_equal(race_make(&call), PAWL_OK);
+    expect_untouched(race, &leases[0]);
+    expect_untouched(race, &other);
+    struct race_call late = {.store = race->c,
+                             .verb = RACE_SETTLE,
+                             .worker = "sql",
+                             .leases = {leases[0], leases[1]},
+                             .count = 2};
+    assert_int_equal(race_make(&late), PAWL_OK);
+    assert_int_equal(late.verdicts[1], PAWL_STALE);
+    expect_untouched(race, &other);
+    expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
 }
 
 /* ---------------------------------------------------------------- enqueue against completion */
@@ -772,8 +942,11 @@ int main(void)
         STORY(whole_needs_leases_that_last),
         STORY(whole_of_a_c_client_waits),
         STORY(whole_cancel_first),
+        STORY(whole_of_a_c_client_cancel_first),
         STORY(whole_reap_whole_first),
         STORY(whole_after_one_was_lost),
+        STORY(whole_at_a_place_that_is_used_again),
+        STORY(whole_at_a_place_of_another_job),
         STORY(enqueue_completion_not_committed_yet),
         STORY(enqueue_under_repeatable_read),
         STORY(enqueue_under_serializable),

@@ -158,19 +158,21 @@ static void note_free(struct stress *stress, const PGresult *jobs)
         atomic_store(&stress->books[number_of(PQgetvalue(jobs, i, 0))].held, 0);
 }
 
-/* Let all of them succeed as a whole, where they may. True: they have. */
+/* Let all of them succeed as a whole, where they may; told where they are, or not. True: they have.
+ */
 static bool succeed_all(struct actor *actor, const PGresult *jobs)
 {
     int count = PQntuples(jobs);
     (void)snprintf(actor->sql, CREW_SQL_MAX,
                    "select coalesce(pawl.succeed_all('w%d', array_agg(u.i order by u.i), "
-                   "array_agg(u.t order by u.i), min(u.v), null), 0) from unnest(null::int4[]",
-                   actor->number);
+                   "array_agg(u.t order by u.i), min(u.v), null, %s), 0) from unnest(null::int4[]",
+                   actor->number, crew_below(actor, 2) == 0 ? "array_agg(u.p)" : "null");
     crew_add_column(actor, jobs, 0, "uuid");
     crew_add_column(actor, jobs, 1, "uuid");
     crew_add_column(actor, jobs, 2, "int4");
+    crew_add_column(actor, jobs, 3, "tid");
     size_t at = strlen(actor->sql);
-    (void)snprintf(actor->sql + at, CREW_SQL_MAX - at, ") u(none, i, t, v)");
+    (void)snprintf(actor->sql + at, CREW_SQL_MAX - at, ") u(none, i, t, v, p)");
     PGresult *answer = crew_ask(actor, actor->sql);
     long done = answer != NULL ? strtol(PQgetvalue(answer, 0, 0), NULL, 10) : 0;
     if (done != 0 && done != count)
@@ -219,7 +221,8 @@ static int work_once(struct actor *actor)
     struct stress *stress = actor->play;
     bool is_short = crew_below(actor, 20) == 0;
     (void)snprintf(actor->sql, CREW_SQL_MAX,
-                   "select id, lease_token, lease_version from pawl.claim_lines('{0}', 'w%d', "
+                   "select id, lease_token, lease_version, coalesce(place, '(0,1)') from "
+                   "pawl.claim_lines('{0}', 'w%d', "
                    "'{stress}', '{%u}', '{%d}', 10000, 1000000, "
                    "uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))",
                    actor->number, 1 + crew_below(actor, CLAIM_MAX),

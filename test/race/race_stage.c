@@ -170,7 +170,7 @@ static size_t take_up_to(pawl_store *store, const char *worker, pawl_lease *leas
     size_t count = 0;
     assert_int_equal(pawl_claim(store, &args, jobs, most, &count, NULL), PAWL_OK);
     for (size_t i = 0; i < count; i++) {
-        leases[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        leases[i] = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place};
         pawl_job_clear(&jobs[i]);
     }
     return count;
@@ -192,7 +192,7 @@ size_t race_take_count(pawl_store *store, const char *worker)
 pawl_lease race_take_sql(PGconn *session, const char *worker)
 {
     char sql[SQL_MAX];
-    pawl_lease lease;
+    pawl_lease lease = {.place = 0};
     pawl_id token;
     (void)snprintf(sql, sizeof(sql),
                    "select outbox_id, lease_token, lease_version from "

@@ -123,7 +123,8 @@ static void claim(struct program *program)
         size_t len = strlen(program->names);
         (void)snprintf(program->names + len, NAMES_MAX - len, "%.*s ", (int)jobs[i].payload_len,
                        (const char *)jobs[i].payload); /* fits */
-        program->lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        program->lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                      jobs[i].place};
         program->fence = jobs[i].fence;
         pawl_job_clear(&jobs[i]);
     }

@@ -107,7 +107,7 @@ static void settle(const struct crew *crew, pawl_store *store, const char *worke
     pawl_settled settled;
     pawl_err err;
     pawl_settle_init(&row);
-    row.lease = (pawl_lease){job->id, job->token, job->lease_version};
+    row.lease = (pawl_lease){job->id, job->token, job->lease_version, job->place};
     if (pawl_settle(store, worker, &row, 1, &settled, &err) != PAWL_OK)
         die("settle", err.text);
     /* A slow machine may lose a lease while processes are killed; otherwise leases are long. */

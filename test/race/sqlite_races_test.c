@@ -137,7 +137,7 @@ static void claim(struct race *race)
     race->code = pawl_claim(race->world.store, &args, &job, 1, &race->count, NULL);
     if (race->code != PAWL_OK || race->count == 0)
         return;
-    race->lease = (pawl_lease){job.id, job.token, job.lease_version};
+    race->lease = (pawl_lease){job.id, job.token, job.lease_version, job.place};
     pawl_job_clear(&job);
 }
 

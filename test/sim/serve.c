@@ -36,7 +36,7 @@ static void take_jobs(struct sim_world *world, struct sim_call *call, pawl_job *
             number = 0;
         }
         items[i] = (struct sim_item){
-            .lease = {jobs[i].id, jobs[i].token, jobs[i].lease_version},
+            .lease = {jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place},
             .job = number,
             .lease_ms = jobs[i].lease_ms,
             .timeout_ms = jobs[i].timeout_ms,

@@ -180,7 +180,7 @@ static bool grasp_held(struct walk *w, struct grip *ret_grip)
         if (!job->is_known || job->state != PAWL_IN_FLIGHT)
             continue;
         ret_grip->worker = worker_named(job->worker);
-        ret_grip->lease = (pawl_lease){job->id, job->token, job->lease_version};
+        ret_grip->lease = (pawl_lease){job->id, job->token, job->lease_version, job->place};
         return true;
     }
     return false;

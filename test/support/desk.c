@@ -218,8 +218,10 @@ void desk_claimed_line(struct desk *desk, size_t line, size_t count)
 {
     struct pawli_grant grants[DESK_SLOTS_MAX] = {0};
     struct pawli_slot slots[DESK_SLOTS_MAX];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         grants[i] = grant_of(desk, ++desk->jobs, line);
+        grants[i].lease.place = (int64_t)desk->jobs;
+    }
     pawli_keeper_on_claimed(desk->keeper, desk->now, desk->claim, grants, count, slots);
     keep_slots(desk, slots, count);
 }

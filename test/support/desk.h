@@ -35,7 +35,7 @@ struct desk {
     size_t release_count;
     pawl_lease last_lease; /* of the last item of a call */
     pawl_mono kill_by;     /* of the last abort */
-    uint64_t jobs;         /* granted so far: job n has the id n, and version 1 */
+    uint64_t jobs;         /* granted so far: job n has the id n, and version 1; claimed: place n */
 };
 
 /* Small numbers: 2 handlers, a buffer of 2, a lease of 4 s (so a beat a second), polls each second,

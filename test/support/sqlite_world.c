@@ -222,7 +222,7 @@ pawl_settled lite_settle(struct lite_world *world, const pawl_job *job, pawl_set
     pawl_settled settled;
     pawl_err err = {0};
     pawl_settle_init(&row);
-    row.lease = (pawl_lease){job->id, job->token, job->lease_version};
+    row.lease = (pawl_lease){job->id, job->token, job->lease_version, job->place};
     row.action = action;
     row.delay_ms = 0;
     if (pawl_settle(world->store, LITE_WORKER, &row, 1, &settled, &err) != PAWL_OK)

@@ -655,9 +655,65 @@ static void test_lost_settle_reply(void **state)
     desk_failed(desk, desk->settle, PAWL_UNKNOWN);
     desk_turn(desk, 100);
     desk_does(desk, "settle:repeat 0=succeed");
+    lease.place = 0; /* it proves nothing, and is not known any more */
     assert_memory_equal(&lease, &desk->last_lease, sizeof(lease));
     desk_settled(desk, PAWL_OK);
     desk_does(desk, "over:settled 0");
+}
+
+/* A settle says where the claim found its job, as long as no renewal was sent that may move it. */
+static void test_places(void **state)
+{
+    struct desk *desk = desk_running(state, 2);
+    desk_ended(desk, 1, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 1=succeed");
+    assert_int_equal(2, desk->last_lease.place);
+    desk_failed(desk, desk->settle, PAWL_UNKNOWN);
+    desk_turn(desk, 100);
+    desk_does(desk, "settle:repeat 1=succeed");
+    assert_int_equal(2, desk->last_lease.place);
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 1");
+    desk_turn(desk, 900);
+    desk_does(desk, "renew:beat 0; claim:poll 3");
+    desk_claimed(desk, 1); /* granted after that renewal: none of its own was sent */
+    desk_does(desk, "start 2");
+    desk_ended(desk, 2, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 2=succeed");
+    assert_int_equal(3, desk->last_lease.place);
+    desk_settled(desk, PAWL_OK);
+    desk_does(desk, "over:settled 2");
+    desk_ended(desk, 0, PAWLI_RESULT_DONE); /* the renewal is not answered yet */
+    desk_does(desk, "settle:ended 0=succeed");
+    assert_int_equal(0, desk->last_lease.place);
+}
+
+/* Neither does one whose renewal has no answer, or goes out while the settle waits. */
+static void test_places_after_renewals(void **state)
+{
+    struct desk *desk = desk_running(state, 2);
+    desk_turn(desk, 1000);
+    desk_does(desk, "renew:beat 0 1; claim:poll 2");
+    struct pawli_verdict verdict = {desk->slots[0], PAWL_OK, 4000};
+    pawli_keeper_on_renewed(desk->keeper, desk->now, desk->renew, &verdict, 1); /* not of 1 */
+    for (uint32_t i = 0; i < 2; i++) {
+        desk_ended(desk, i, PAWLI_RESULT_DONE);
+        desk_does(desk, i == 0 ? "settle:ended 0=succeed" : "settle:ended 1=succeed");
+        assert_int_equal(0, desk->last_lease.place);
+        desk_settled(desk, PAWL_OK);
+        desk_does(desk, i == 0 ? "over:settled 0" : "over:settled 1");
+    }
+    desk_claimed(desk, 1);
+    desk_does(desk, "start 2");
+    desk_ended(desk, 2, PAWLI_RESULT_DONE);
+    desk_does(desk, "settle:ended 2=succeed");
+    assert_int_equal(3, desk->last_lease.place);
+    desk_failed(desk, desk->settle, PAWL_DOWN);
+    desk_turn(desk, 50);
+    desk_does(desk, "");
+    desk_turn(desk, 950); /* it was ended before its renewal, and is sent after it */
+    desk_does(desk, "renew:beat 2; settle:ended 2=succeed; claim:poll 4");
+    assert_int_equal(0, desk->last_lease.place);
 }
 
 /* A settle that fails because the store is away is tried again while the lease holds, and not
@@ -1251,6 +1307,8 @@ int main(void)
         STORY(test_cancelled_before_the_start),
         STORY(test_results),
         STORY(test_lost_settle_reply),
+        STORY(test_places),
+        STORY(test_places_after_renewals),
         STORY(test_settle_at_risk),
         STORY(test_settle_refused),
         STORY(test_one_bad_settle),

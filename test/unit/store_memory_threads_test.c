@@ -81,7 +81,7 @@ static int64_t work_on(struct member *member, pawl_store *store, const char *wor
 {
     int64_t ended = 0;
     for (size_t i = 0; i < count; i++) {
-        pawl_lease lease = {jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        pawl_lease lease = {jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place};
         pawl_renew_row renewal = {.lease = lease, .lease_ms = PAWL_DEFAULT};
         pawl_renewed renewed;
         expect(member->crowd, pawl_renew(store, worker, &renewal, 1, &renewed, NULL) == PAWL_OK);
@@ -293,7 +293,8 @@ static void *work_keyed(void *user)
         for (size_t k = 0; k < count; k++) {
             pass(crowd, &jobs[k]);
             pawl_settle_init(&rows[k]);
-            rows[k].lease = (pawl_lease){jobs[k].id, jobs[k].token, jobs[k].lease_version};
+            rows[k].lease = (pawl_lease){jobs[k].id, jobs[k].token, jobs[k].lease_version,
+                                         jobs[k].place};
             rows[k].action = (i + (int)k) % 5 == 0 ? PAWL_SNOOZE : PAWL_SUCCEED;
             rows[k].delay_ms = 0;
             pawl_job_clear(&jobs[k]);

@@ -146,7 +146,8 @@ static void adopted_jobs_are_jobs(void **state)
         assert_int_equal(pawl_enqueue(store, &row, 1, &enqueued, &err), PAWL_OK);
         assert_int_equal(enqueued.code, PAWL_EXISTS);
         pawl_settle_init(&settle);
-        settle.lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        settle.lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                    jobs[i].place};
         settle.action = PAWL_SUCCEED;
         assert_int_equal(pawl_settle(store, "w1", &settle, 1, &settled, &err), PAWL_OK);
         assert_int_equal(settled.code, PAWL_OK);

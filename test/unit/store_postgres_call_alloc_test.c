@@ -144,7 +144,7 @@ static void a_settle_without_memory_does_nothing(void **state)
     pawl_settle_row row;
     pawl_settled settled;
     pawl_settle_init(&row);
-    row.lease = (pawl_lease){job.id, job.token, job.lease_version};
+    row.lease = (pawl_lease){job.id, job.token, job.lease_version, job.place};
     pawl_job_clear(&job);
     int64_t before = count_jobs("state = 1");
     for (uint64_t nth = 1;; nth++) {

@@ -62,7 +62,7 @@ static pawl_lease take_one(void)
     assert_int_equal(pawl_enqueue(world.store, &row, 1, &result, NULL), PAWL_OK);
     assert_int_equal(pawl_claim(world.store, &args, &job, 1, &count, NULL), PAWL_OK);
     assert_int_equal(count, 1);
-    pawl_lease lease = {job.id, job.token, job.lease_version};
+    pawl_lease lease = {job.id, job.token, job.lease_version, job.place};
     pawl_job_clear(&job);
     return lease;
 }

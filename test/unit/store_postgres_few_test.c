@@ -96,7 +96,7 @@ static size_t take(const char *queue, const char *other, size_t jobs_max)
         pawl_settled result;
         pawl_settle_init(&row);
         row.action = PAWL_SUCCEED;
-        row.lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        row.lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place};
         assert_string_equal(jobs[i].worker, "w1");
         assert_int_equal(pawl_settle(world.store, "w1", &row, 1, &result, NULL), PAWL_OK);
         assert_int_equal(result.code, PAWL_OK);
@@ -150,11 +150,98 @@ static void where_it_would_not_it_is_left_alone_ever_longer(void **state)
     assert_int_equal(asked, 10);
 }
 
+/* ---- what is given */
+
+static void expect_same(const pawl_job *job, const pawl_job *mine)
+{
+    assert_memory_equal(&job->id, &mine->id, sizeof(job->id));
+    assert_memory_equal(&job->token, &mine->token, sizeof(job->token));
+    assert_string_equal(job->queue, mine->queue);
+    assert_string_equal(job->ordering_key, mine->ordering_key);
+    assert_string_equal(job->worker, mine->worker);
+    assert_int_equal(job->state, mine->state);
+    assert_int_equal(job->priority, mine->priority);
+    assert_int_equal(job->retries, mine->retries);
+    assert_int_equal(job->lost_leases, mine->lost_leases);
+    assert_int_equal(job->attempts, mine->attempts);
+    assert_int_equal(job->lease_version, mine->lease_version);
+    assert_int_equal(job->max_retries, mine->max_retries);
+    assert_int_equal(job->created_at.us, mine->created_at.us);
+    assert_int_equal(job->due_at.us, mine->due_at.us);
+    assert_int_equal(job->start_by.us, mine->start_by.us);
+    assert_int_equal(job->reason, mine->reason);
+    assert_int_equal(job->fence, mine->fence);
+    assert_int_equal(job->claimed_at.us, mine->claimed_at.us);
+    assert_int_equal(job->expires_at.us, mine->expires_at.us);
+    assert_int_equal(job->run_until.us, mine->run_until.us);
+    assert_int_equal(job->lease_ms, mine->lease_ms);
+    assert_int_equal(job->timeout_ms, mine->timeout_ms);
+    assert_int_equal(job->payload_len, mine->payload_len);
+    assert_memory_equal(job->payload, mine->payload, job->payload_len);
+    assert_string_equal(job->headers != NULL ? job->headers : "",
+                        mine->headers != NULL ? mine->headers : "");
+}
+
+/* Each is the job with the id that has its number, and says what the store knows of it. */
+static void expect_in_order(const pawl_job *jobs, const pawl_id *ids, size_t count)
+{
+    static pawl_job mine[JOBS_MAX];
+    size_t mine_count = 0;
+    assert_int_equal(pawl_mine(world.store, "w1", NULL, mine, JOBS_MAX, &mine_count, NULL),
+                     PAWL_OK);
+    assert_int_equal(mine_count, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        assert_memory_equal(&jobs[i].id, &ids[i], sizeof(ids[i]));
+        while (at < count && pawl_id_compare(&mine[at].id, &ids[i]) != 0)
+            at++;
+        assert_true(at < count);
+        expect_same(&jobs[i], &mine[at]);
+    }
+    for (size_t i = 0; i < count; i++)
+        pawl_job_clear(&mine[i]);
+}
+
+/* Q-FIFO: wherever the rows lie, jobs come in the order in which they were put. */
+static void jobs_come_in_order_and_whole(void **state)
+{
+    (void)state;
+    static pawl_job jobs[JOBS_MAX];
+    pawl_id ids[JOBS_MAX];
+    pawl_claim_line line = {.queue = "order", .jobs_max = JOBS_MAX - 1, .lease_ms = PAWL_DEFAULT};
+    pawl_claim_args args = {"w1", &line, 1, PAWL_DEFAULT};
+    size_t count = 0;
+    put("order", NULL, 1);
+    assert_int_equal(take("order", NULL, 1), 1); /* makes the marks; the next is not asked */
+    assert_int_equal(take("order", NULL, 1), 0);
+    for (size_t i = 0; i < JOBS_MAX - 1; i++) {
+        pawl_enqueue_row row;
+        pawl_enqueued result;
+        pawl_enqueue_init(&row);
+        row.queue = "order";
+        row.payload = &i;
+        row.payload_len = i % (sizeof(i) + 1); /* none, too */
+        row.max_retries = i % 3 == 0 ? (int64_t)i : PAWL_DEFAULT;
+        row.headers = i % 5 == 0 ? "name: value\n" : NULL;
+        assert_int_equal(pawl_enqueue(world.store, &row, 1, &result, NULL), PAWL_OK);
+        ids[i] = result.id;
+    }
+    run("update pawl.job set priority = priority where seq % 3 = 0"); /* these lie elsewhere now */
+    run(HIDE_LINES);
+    assert_int_equal(pawl_claim(world.store, &args, jobs, JOBS_MAX - 1, &count, NULL), PAWL_OK);
+    run(SHOW_LINES);
+    assert_int_equal(count, JOBS_MAX - 1);
+    expect_in_order(jobs, ids, count);
+    for (size_t i = 0; i < count; i++)
+        pawl_job_clear(&jobs[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_that_is_refused_is_made_all_the_same, open_store,
                                         close_store),
+        cmocka_unit_test_setup_teardown(jobs_come_in_order_and_whole, open_store, close_store),
         cmocka_unit_test_setup_teardown(others_go_as_before, open_store, close_store),
         cmocka_unit_test_setup_teardown(where_it_would_not_it_is_left_alone_ever_longer, open_store,
                                         close_store),

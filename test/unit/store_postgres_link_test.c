@@ -101,7 +101,7 @@ static size_t held(pawl_lease *ret_lease)
     size_t count = 0;
     assert_int_equal(pawl_mine(world.whole, "w1", NULL, &job, 1, &count, NULL), PAWL_OK);
     if (count == 1) {
-        *ret_lease = (pawl_lease){job.id, job.token, job.lease_version};
+        *ret_lease = (pawl_lease){job.id, job.token, job.lease_version, job.place};
         pawl_job_clear(&job);
     }
     return count;
@@ -178,7 +178,7 @@ static void repeat_enqueue(struct trial *trial)
     assert_int_equal(claim_one(world.whole, &job, &count, NULL), PAWL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(pawl_id_compare(&job.id, &trial->row.id), 0);
-    finish(&(pawl_lease){job.id, job.token, job.lease_version});
+    finish(&(pawl_lease){job.id, job.token, job.lease_version, job.place});
     pawl_job_clear(&job);
     assert_int_equal(claim_one(world.whole, &job, &count, NULL), PAWL_OK);
     assert_int_equal(count, 0);
@@ -227,7 +227,7 @@ static void prepare_settle(struct trial *trial)
     put_one(trial->payload_len);
     assert_int_equal(claim_one(world.whole, &job, &count, NULL), PAWL_OK);
     assert_int_equal(count, 1);
-    trial->lease = (pawl_lease){job.id, job.token, job.lease_version};
+    trial->lease = (pawl_lease){job.id, job.token, job.lease_version, job.place};
     pawl_job_clear(&job);
 }
 
@@ -297,7 +297,7 @@ static void repeat_batch(struct trial *trial)
         assert_int_equal(results[i].code, trial->is_done ? PAWL_EXISTS : PAWL_OK);
         assert_int_equal(claim_one(world.whole, &job, &count, NULL), PAWL_OK);
         assert_int_equal(count, 1);
-        finish(&(pawl_lease){job.id, job.token, job.lease_version});
+        finish(&(pawl_lease){job.id, job.token, job.lease_version, job.place});
         pawl_job_clear(&job);
     }
 }

@@ -3,7 +3,8 @@
  *
  * store_postgres_succeed_all_test.c - which settles go to pawl.succeed_all(), which to
  * pawl.settle_batch(), that each row is answered as it is either way, and how long the first is
- * left alone where it would not.
+ * left alone where it would not. Where claims say that rows are, and what comes of it where they
+ * are not there.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "support/alloc_fail.h"
 #include "support/pg_world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TIMEOUT_MS 20000
@@ -66,32 +68,49 @@ static void run(const char *sql)
     assert_true(pg_server_run(&world.server, PG_WORLD_DATABASE, sql));
 }
 
+static int64_t number(const char *sql)
+{
+    return pg_world_number(&world.server, sql);
+}
+
 /* While a function has another name, whoever calls it fails. */
 #define HIDE_ALL  "alter function pawl.succeed_all rename to succeed_all_hidden"
 #define SHOW_ALL  "alter function pawl.succeed_all_hidden rename to succeed_all"
 #define HIDE_EACH "alter function pawl.settle_batch rename to settle_batch_hidden"
 #define SHOW_EACH "alter function pawl.settle_batch_hidden rename to settle_batch"
+#define HIDE_FEW  "alter function pawl.claim_few rename to claim_few_hidden"
+#define SHOW_FEW  "alter function pawl.claim_few_hidden rename to claim_few"
+#define HIDE_MANY "alter function pawl.claim_lines rename to claim_lines_hidden"
+#define SHOW_MANY "alter function pawl.claim_lines_hidden rename to claim_lines"
 
 /* ---- jobs */
 
-static void put(const char *queue, size_t count)
+static void put_keyed(const char *queue, size_t count, const char *ordering_key)
 {
     for (size_t i = 0; i < count; i++) {
         pawl_enqueue_row row;
         pawl_enqueued result;
         pawl_enqueue_init(&row);
         row.queue = queue;
+        row.ordering_key = ordering_key;
         assert_int_equal(pawl_enqueue(world.store, &row, 1, &result, NULL), PAWL_OK);
         assert_int_equal(result.code, PAWL_OK);
     }
 }
 
-/* Claim all that a queue has: world.rows from `first` on are then their successes. */
-static void take(const char *queue, size_t first, size_t count)
+static void put(const char *queue, size_t count)
+{
+    put_keyed(queue, count, NULL);
+}
+
+/* Claim all that a queue has, and another one (NULL: none): world.rows from `first` on are then
+ * their successes. Of two it is never a claim of a few. */
+static void take_both(const char *queue, const char *other, size_t first, size_t count)
 {
     pawl_job jobs[ROWS_MAX];
-    pawl_claim_line line = {.queue = queue, .jobs_max = ROWS_MAX, .lease_ms = PAWL_DEFAULT};
-    pawl_claim_args args = {"w1", &line, 1, PAWL_DEFAULT};
+    pawl_claim_line lines[] = {{.queue = queue, .jobs_max = ROWS_MAX, .lease_ms = PAWL_DEFAULT},
+                               {.queue = other, .jobs_max = ROWS_MAX, .lease_ms = PAWL_DEFAULT}};
+    pawl_claim_args args = {"w1", lines, other != NULL ? 2 : 1, PAWL_DEFAULT};
     size_t taken = 0;
     assert_int_equal(pawl_claim(world.store, &args, jobs, ROWS_MAX - first, &taken, NULL), PAWL_OK);
     assert_int_equal(taken, count);
@@ -99,9 +118,14 @@ static void take(const char *queue, size_t first, size_t count)
         pawl_settle_row *row = &world.rows[first + i];
         pawl_settle_init(row);
         row->action = PAWL_SUCCEED;
-        row->lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        row->lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version, jobs[i].place};
         pawl_job_clear(&jobs[i]);
     }
+}
+
+static void take(const char *queue, size_t first, size_t count)
+{
+    take_both(queue, NULL, first, count);
 }
 
 static void put_and_take(const char *queue, size_t count)
@@ -154,11 +178,6 @@ static void settle_each(size_t count)
     assert_int_equal(handle()->succeed_all.pause, pause);
 }
 
-static int64_t number(const char *sql)
-{
-    return pg_world_number(&world.server, sql);
-}
-
 /* ---- Q-ACK: what goes as a whole */
 
 static void alike_ones_go_as_a_whole(void **state)
@@ -205,15 +224,221 @@ static void so_do_those_that_say_the_same(void **state)
                      3);
 }
 
-/* ---- what does not */
-
-static void one_goes_as_before(void **state)
+static void so_does_one(void **state)
 {
     (void)state;
     put_and_take("one", 1);
+    settle_whole(1);
+    assert_int_equal(number("select count(*) from pawl.attempts where queue = 'one' and outcome "
+                            "= 'DISPATCHED' and attempt_no = 1 and worker = 'w1'"),
+                     1);
+}
+
+static void but_not_one_without_a_place(void **state)
+{
+    (void)state;
+    put_and_take("one", 1);
+    world.rows[0].lease.place = 0;
+    settle_each(1);
+    expect_success(0);
+    /* One that has come back has none, and nor has one with a key. */
+    put("one", 1);
+    run("update pawl.job set attempts = 1, lease_version = 1 where state = 0");
+    take("one", 0, 1);
+    assert_int_equal(world.rows[0].lease.place, 0);
+    settle_each(1);
+    put_keyed("one", 1, "k");
+    take("one", 0, 1);
+    assert_int_equal(world.rows[0].lease.place, 0);
     settle_each(1);
     expect_success(0);
 }
+
+/* ---- places */
+
+#define PLACE_BEYOND  (((int64_t)1 << 40) + 1) /* on a page that there is not */
+#define PLACE_LAST    ((int64_t)-1)            /* of all that can be said */
+#define PLACE_UNUSED  ((int64_t)60000)         /* of the first page, which has not so many */
+#define PLACE_NOWHERE ((int64_t)65536)         /* of the second page: numbers begin at 1 */
+
+/* What the table has of the job that world.rows[i] is about; 0: it is not there. */
+static int64_t job_number(size_t i, const char *what)
+{
+    char sql[512];
+    char id[PAWL_ID_TEXT_MAX];
+    (void)snprintf(sql, sizeof(sql),
+                   "select coalesce(max(%s), 0)::int8 from pawl.job where id = '%s'", what,
+                   pawl_id_format(&world.rows[i].lease.job, id)); /* fits */
+    return number(sql);
+}
+
+/* As a claim tells it: the page, and the number on it; of jobs with a key nothing. */
+#define PLACE "(ctid::text::point)[0]::int8 * 65536 + (ctid::text::point)[1]::int8"
+static int64_t place_of(size_t i)
+{
+    return job_number(i, "case when ordering_key is null then " PLACE " end");
+}
+
+/* Each lease must say where its row is; so many of them do. */
+static void expect_places(size_t count, size_t wanted)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < count; i++) {
+        told += world.rows[i].lease.place != 0;
+        assert_int_equal(world.rows[i].lease.place, place_of(i));
+    }
+    assert_int_equal(told, wanted);
+}
+
+/* Whether its answer says what jobs share once, which it does after a claim of some, or with each;
+ * of jobs with keys, and without. */
+static void claims_say_where_rows_are(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {2, 9, 9};
+    run(HIDE_FEW);
+    for (size_t i = 0; i < 3; i++) {
+        put("where", counts[i]);
+        put_keyed("where2", 1, "k");
+        put_keyed("where2", 1, "l");
+        put("where2", 1);
+        take_both("where", "where2", 0, counts[i] + 3);
+        expect_places(counts[i] + 3, counts[i] + 1);
+        assert_int_equal(settle(counts[i] + 3), PAWL_OK);
+        for (size_t k = 0; k < counts[i] + 3; k++)
+            expect_success(k);
+    }
+    run(SHOW_FEW);
+}
+
+/* They need not lie on the first page. */
+static void so_do_claims_of_a_few(void **state)
+{
+    (void)state;
+    put_and_take("few", 1); /* makes the marks */
+    settle_whole(1);
+    (void)close_store(NULL);
+    assert_int_equal(open_store(NULL), 0);
+    run(HIDE_MANY);
+    put_and_take("few", 1);
+    expect_places(1, 1);
+    settle_whole(1);
+    put_and_take("few", ROWS_MAX);
+    expect_places(ROWS_MAX, ROWS_MAX);
+    run(SHOW_MANY);
+    assert_true(world.rows[ROWS_MAX - 1].lease.place > PLACE_NOWHERE);
+    settle_whole(ROWS_MAX);
+}
+
+/* Where one of them is not known, all are found by their ids. */
+static void without_a_place_they_go_as_a_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        put_and_take("placeless", 3);
+        world.rows[i].lease.place = 0;
+        settle_whole(3);
+    }
+    put_and_take("placeless", 3);
+    for (size_t i = 0; i < 3; i++)
+        world.rows[i].lease.place = 0;
+    settle_whole(3);
+}
+
+/* It does not matter whose place is whose. */
+static void so_do_those_whose_places_are_swapped(void **state)
+{
+    (void)state;
+    put_and_take("swapped", 3);
+    int64_t place = world.rows[0].lease.place;
+    world.rows[0].lease.place = world.rows[2].lease.place;
+    world.rows[2].lease.place = world.rows[1].lease.place;
+    world.rows[1].lease.place = place;
+    settle_whole(3);
+}
+
+/* It is asked, and would not: then each row is settled all the same. */
+static void settle_otherwise(size_t count)
+{
+    (void)close_store(NULL);
+    assert_int_equal(open_store(NULL), 0); /* nobody knows of refusals */
+    assert_int_equal(settle(count), PAWL_OK);
+    assert_int_equal(handle()->succeed_all.refusals, 1);
+    for (size_t i = 0; i < count; i++)
+        expect_success(i);
+}
+
+static void wrong_places_cost_a_round_trip(void **state)
+{
+    (void)state;
+    static const int64_t wrong[] = {PLACE_BEYOND, PLACE_LAST, PLACE_UNUSED, PLACE_NOWHERE};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        put_and_take("wrong", 3);
+        world.rows[i % 3].lease.place = wrong[i];
+        settle_otherwise(3);
+        put_and_take("wrong", 1);
+        world.rows[0].lease.place = wrong[i];
+        settle_otherwise(1);
+    }
+    put_and_take("wrong", 3);
+    world.rows[1].lease.place = world.rows[0].lease.place; /* twice the same */
+    settle_otherwise(3);
+    assert_int_equal(number("select count(*) from pawl.attempts where queue = 'wrong' and outcome "
+                            "= 'DISPATCHED' and attempt_no = 1"),
+                     4 * (3 + 1) + 3);
+}
+
+/* Q-STALE: a place gives no right to what lies there, be it one's own, in the same queue. */
+static void a_place_of_another_job_does_it_no_harm(void **state)
+{
+    (void)state;
+    put_and_take("other", 4);
+    pawl_settle_row other = world.rows[3];
+    world.rows[1].lease.place = other.lease.place;
+    settle_otherwise(3);
+    assert_int_equal(job_number(3, "state"), PAWL_IN_FLIGHT);
+    assert_int_equal(place_of(3), other.lease.place); /* nobody has touched it */
+
+    put_and_take("other2", 1); /* alone, in its stead */
+    world.rows[0].lease.place = other.lease.place;
+    settle_otherwise(1);
+    assert_int_equal(job_number(3, "state"), PAWL_IN_FLIGHT);
+    assert_int_equal(place_of(3), other.lease.place);
+    world.rows[0] = other;
+    settle_whole(1);
+
+    put_and_take("other", 2);
+    put("other", 1); /* one that is Ready */
+    world.rows[1].lease.place = number(
+        "select (ctid::text::point)[0]::int8 * 65536 + (ctid::text::point)[1]::int8 "
+        "from pawl.job where state = 0");
+    settle_otherwise(2);
+    assert_int_equal(number("select count(*) from pawl.job where state = 0"), 1);
+    take("other", 0, 1);
+    settle_whole(1);
+}
+
+/* Q-EXTEND: a renewal has put the row elsewhere. */
+static void a_renewal_takes_the_place_away(void **state)
+{
+    (void)state;
+    for (int is_known = 0; is_known <= 1; is_known++) {
+        put_and_take("renewed", 3);
+        pawl_renew_row renewal = {.lease = world.rows[1].lease, .lease_ms = PAWL_DEFAULT};
+        pawl_renewed renewed;
+        assert_int_equal(pawl_renew(world.store, "w1", &renewal, 1, &renewed, NULL), PAWL_OK);
+        assert_int_equal(renewed.code, PAWL_OK);
+        assert_int_not_equal(place_of(1), world.rows[1].lease.place);
+        if (is_known) {
+            settle_otherwise(3);
+        } else {
+            world.rows[1].lease.place = 0;
+            settle_whole(3);
+        }
+    }
+}
+
+/* ---- what does not */
 
 static void mixed_ones_go_as_before(void **state)
 {
@@ -365,10 +590,11 @@ static void where_it_would_not_it_is_left_alone_ever_longer(void **state)
     size_t asked = 0;
     put_and_take("again", 2);
     assert_int_equal(settle(2), PAWL_OK);
-    while (handle()->succeed_all.refusals > 0) { /* the machine was held up */
+    for (size_t i = 0; i < TRIES && handle()->succeed_all.refusals > 0; i++) { /* held up */
         put_and_take("again", 2);
         assert_int_equal(settle(2), PAWL_OK);
     }
+    assert_int_equal(handle()->succeed_all.refusals, 0);
     for (size_t i = 0; i < SETTLES; i++) {
         unsigned pause = handle()->succeed_all.pause;
         assert_int_equal(settle(2), PAWL_OK); /* it has been done: the ledger knows */
@@ -382,6 +608,7 @@ static void where_it_would_not_it_is_left_alone_ever_longer(void **state)
     unsigned pause = handle()->succeed_all.pause;
     assert_true(pause > 0);
     put_and_take("again", 1);
+    world.rows[0].action = PAWL_FAIL;
     assert_int_equal(settle(1), PAWL_OK);
     assert_int_equal(handle()->succeed_all.pause, pause);
 }
@@ -394,7 +621,15 @@ int main(void)
         CASE(alike_ones_go_as_a_whole),
         CASE(so_do_unsorted_ones),
         CASE(so_do_those_that_say_the_same),
-        CASE(one_goes_as_before),
+        CASE(so_does_one),
+        CASE(but_not_one_without_a_place),
+        CASE(claims_say_where_rows_are),
+        CASE(so_do_claims_of_a_few),
+        CASE(without_a_place_they_go_as_a_whole),
+        CASE(so_do_those_whose_places_are_swapped),
+        CASE(wrong_places_cost_a_round_trip),
+        CASE(a_place_of_another_job_does_it_no_harm),
+        CASE(a_renewal_takes_the_place_away),
         CASE(mixed_ones_go_as_before),
         CASE(so_do_leases_of_several_versions),
         CASE(what_is_refused_is_settled_all_the_same),

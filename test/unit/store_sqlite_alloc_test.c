@@ -73,7 +73,7 @@ static void fill(struct call *call)
 
 static pawl_lease lease_of(const pawl_job *job)
 {
-    return (pawl_lease){job->id, job->token, job->lease_version};
+    return (pawl_lease){job->id, job->token, job->lease_version, job->place};
 }
 
 /* ---- the verbs */

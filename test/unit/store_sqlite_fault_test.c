@@ -119,7 +119,7 @@ static pawl_code claim_next(struct life *life, pawl_err *err)
 
 static pawl_lease lease_of(const struct life *life)
 {
-    return (pawl_lease){life->job.id, life->job.token, life->job.lease_version};
+    return (pawl_lease){life->job.id, life->job.token, life->job.lease_version, life->job.place};
 }
 
 static pawl_code renew(struct life *life, pawl_err *err)

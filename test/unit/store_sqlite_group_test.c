@@ -642,7 +642,7 @@ static void *produce(void *user)
 static void work_on(struct member *member, pawl_store *store, const char *worker,
                     const pawl_job *job)
 {
-    pawl_lease lease = {job->id, job->token, job->lease_version};
+    pawl_lease lease = {job->id, job->token, job->lease_version, job->place};
     pawl_renew_row renewal = {.lease = lease, .lease_ms = PAWL_DEFAULT};
     pawl_renewed renewed;
     pawl_settle_row row;

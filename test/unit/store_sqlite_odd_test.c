@@ -111,7 +111,7 @@ static void claim(struct odd *odd, const char *worker)
     for (size_t i = 0; i < count; i++) {
         assert_true(odd->leases_count < 8);
         odd->leases[odd->leases_count] = (pawl_lease){jobs[i].id, jobs[i].token,
-                                                      jobs[i].lease_version};
+                                                      jobs[i].lease_version, jobs[i].place};
         (void)snprintf(odd->workers[odd->leases_count++], 4, "%s", worker); /* fits */
         pawl_job_clear(&jobs[i]);
     }

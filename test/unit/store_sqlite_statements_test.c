@@ -104,7 +104,8 @@ static void take_many(struct lite_world *world, const char *queue, size_t count,
     assert_int_equal(lite_take(world, queue, jobs, count), count);
     for (size_t i = 0; i < count; i++) {
         pawl_settle_init(&rows[i]);
-        rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version};
+        rows[i].lease = (pawl_lease){jobs[i].id, jobs[i].token, jobs[i].lease_version,
+                                     jobs[i].place};
         rows[i].action = action != NULL ? *action : PAWL_SUCCEED;
     }
     if (action != NULL)
@@ -213,8 +214,9 @@ static struct costs costs_with(size_t count)
     pawl_job none;
     assert_int_equal(lite_take(&world, "mail", &none, 1), 0);
     costs.empty_claim = steps_taken(&world);
-    pawl_renew_row row = {.lease = {jobs[0].id, jobs[0].token, jobs[0].lease_version},
-                          .lease_ms = PAWL_DEFAULT};
+    pawl_renew_row row = {
+        .lease = {jobs[0].id, jobs[0].token, jobs[0].lease_version, jobs[0].place},
+        .lease_ms = PAWL_DEFAULT};
     assert_int_equal(pawl_renew(world.store, LITE_WORKER, &row, 1, &renewed, NULL), PAWL_OK);
     assert_int_equal(renewed.code, PAWL_OK);
     costs.renew = steps_taken(&world);
@@ -315,7 +317,7 @@ static struct key_costs key_costs_with(size_t count)
     row.ordering_key = "stuck";
     put_many(&world, &row, 1);
     costs.enqueue_behind = steps_taken(&world);
-    pawl_renew_row renew = {.lease = {held.id, held.token, held.lease_version},
+    pawl_renew_row renew = {.lease = {held.id, held.token, held.lease_version, held.place},
                             .lease_ms = PAWL_DEFAULT};
     assert_int_equal(pawl_renew(world.store, LITE_WORKER, &renew, 1, &(pawl_renewed){0}, NULL),
                      PAWL_OK);

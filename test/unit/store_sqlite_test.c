@@ -594,7 +594,7 @@ static void odd_rows_are_refused(void **state)
     pawl_settle_row row;
     pawl_settled settled;
     pawl_settle_init(&row);
-    row.lease = (pawl_lease){job.id, job.token, job.lease_version};
+    row.lease = (pawl_lease){job.id, job.token, job.lease_version, job.place};
     assert_int_equal(pawl_settle(world.store, LITE_WORKER, &row, 1, &settled, &err), PAWL_DOWN);
     assert_non_null(strstr(err.text, "is damaged"));
     lite_world_end(&world);

@@ -19,23 +19,16 @@
 #include <string.h>
 
 #define BYTES_MAX_DEFAULT (INT64_C(16) << 20)
-#define MANY_MIN          4   /* jobs of a claim for which it pays to say what they share once */
-#define FEW_MAX           100 /* of which pawl.claim_few() gives at most */
+#define MANY_MIN          4 /* jobs of a claim for which it pays to say what they share once */
 
 /* ---- asking */
 
-/* What pawl.claim_few() gives of each job; the rest is as usual there. */
-#define FEW_COLUMNS                                                                       \
-    "select id, retries, lost_leases, attempts, lease_version, max_retries, created_at, " \
-    "next_attempt_at, start_by, reason, lease_token, claimed_at, lease_expires_at, "      \
-    "run_until, lease_ms, timeout_ms, payload, pos, seq, headers"
-#define FEW_SHAPE   "uiiiiitttiutttiiyiis"
-#define CLAIM_SHAPE FEW_SHAPE "siisi"
-
-static const char claim_sql[] = FEW_COLUMNS
-    ", queue, priority, lane, ordering_key, fence "
-    "from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-static const char few_sql[] = FEW_COLUMNS " from pawl.claim_few($1, $2, $3, $4, $5, $6)";
+static const char claim_sql[] =
+    "select id, retries, lost_leases, attempts, lease_version, max_retries, created_at, "
+    "next_attempt_at, start_by, reason, lease_token, claimed_at, lease_expires_at, run_until, "
+    "lease_ms, timeout_ms, payload, pos, seq, headers, place, queue, priority, lane, ordering_key, "
+    "fence from pawl.claim_lines($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+#define CLAIM_SHAPE "uiiiiitttiutttiiyiispsiisi"
 
 enum claim_column {
     AT_ID,
@@ -58,8 +51,8 @@ enum claim_column {
     AT_POS,
     AT_SEQ,
     AT_HEADERS,
-    FEW_COUNT,
-    AT_QUEUE = FEW_COUNT,
+    AT_PLACE,
+    AT_QUEUE,
     AT_PRIORITY,
     AT_LANE,
     AT_KEY,
@@ -103,7 +96,7 @@ static size_t guess(const struct pawli_pg_handle *handle, size_t jobs_max)
     return count < jobs_max ? count : jobs_max;
 }
 
-static int64_t bytes_max_of(const pawl_claim_args *claim)
+int64_t pawli_pg_bytes_max(const pawl_claim_args *claim)
 {
     return claim->bytes_max != PAWL_DEFAULT ? claim->bytes_max : BYTES_MAX_DEFAULT;
 }
@@ -128,22 +121,11 @@ static void put_claim(struct pawli_pg_call *call, const pawl_claim_args *claim, 
         pawli_pg_item_optional(args, claim->lines[i].lease_ms);
     pawli_pg_array_end(args);
     pawli_pg_arg_int4(args, (int64_t)jobs_max);
-    pawli_pg_arg_int8(args, bytes_max_of(claim));
+    pawli_pg_arg_int8(args, pawli_pg_bytes_max(claim));
     pawli_pg_arg_seed(call, args);
     bool are_many = call->handle->claimed_last >= MANY_MIN;
     put_tokens(call, args, are_many ? guess(call->handle, jobs_max) : 0);
     pawli_pg_arg_bool(args, are_many);
-}
-
-static void put_few(struct pawli_pg_call *call, const pawl_claim_args *claim, size_t jobs_max)
-{
-    struct pawli_pg_args *args = pawli_pg_call_add(call, few_sql);
-    pawli_pg_arg_text(args, claim->worker);
-    pawli_pg_arg_text(args, claim->lines[0].queue);
-    pawli_pg_arg_int4(args, (int64_t)jobs_max);
-    pawli_pg_arg_optional(args, claim->lines[0].lease_ms);
-    pawli_pg_arg_int8(args, bytes_max_of(claim));
-    put_tokens(call, args, jobs_max);
 }
 
 /* ---- the order */
@@ -232,12 +214,7 @@ static bool is_head(const PGresult *answer, int row)
     return pawli_pg_is_null((struct pawli_pg_cell){answer, row, AT_ID});
 }
 
-static bool is_of_few(const PGresult *answer)
-{
-    return PQnfields(answer) == FEW_COUNT;
-}
-
-/* What pawl.claim_lines() says about a row's place, and pawl.claim_few() need not. */
+/* What decides a row's place, but for its position. */
 static void place(const PGresult *answer, const pawl_claim_args *claim, struct claimed *at)
 {
     if (at->head == at->row || at->head == HEAD_NONE)
@@ -257,16 +234,14 @@ static struct claimed *sort_rows(const PGresult *answer, const pawl_claim_args *
     struct claimed *rows = malloc((size_t)rows_count * sizeof(*rows));
     if (rows == NULL)
         return NULL;
-    bool is_few = is_of_few(answer);
-    struct claimed at = {.head = HEAD_NONE, .priority = PAWL_PRIORITY_NORMAL};
+    struct claimed at = {.head = HEAD_NONE};
     size_t count = 0;
     bool is_sorted = true;
     for (int row = 0; row < rows_count; row++) {
         at.row = row;
         if (is_head(answer, row))
             at.head = row;
-        if (!is_few)
-            place(answer, claim, &at);
+        place(answer, claim, &at);
         if (at.head == row)
             continue;
         at.pos = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_POS});
@@ -297,11 +272,8 @@ static void begin(const PGresult *answer, int head, const pawl_claim_args *claim
     ret_usual->lease_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_LEASE_MS});
     ret_usual->timeout_ms = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_TIMEOUT_MS});
     ret_usual->max_retries = pawli_pg_int((struct pawli_pg_cell){answer, head, AT_MAX_RETRIES});
-    if (is_of_few(answer))
-        (void)pawli_text_copy(ret_usual->queue, sizeof(ret_usual->queue), claim->lines[0].queue);
-    else
-        pawli_pg_text((struct pawli_pg_cell){answer, head, AT_QUEUE}, ret_usual->queue,
-                      sizeof(ret_usual->queue));
+    pawli_pg_text((struct pawli_pg_cell){answer, head, AT_QUEUE}, ret_usual->queue,
+                  sizeof(ret_usual->queue));
 }
 
 static void set_int(const PGresult *answer, int row, int column, int64_t *value)
@@ -333,6 +305,7 @@ static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job
     set_wall(answer, row, AT_START_BY, &job->start_by);
     set_wall(answer, row, AT_RUN_UNTIL, &job->run_until);
     job->due_at = due_of(answer, at);
+    job->place = pawli_pg_int((struct pawli_pg_cell){answer, row, AT_PLACE});
     job->reason = (pawl_reason)pawli_pg_int((struct pawli_pg_cell){answer, row, AT_REASON});
     pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_ID}, job->id.bytes);
     pawli_pg_uuid((struct pawli_pg_cell){answer, row, AT_TOKEN}, job->token.bytes);
@@ -343,11 +316,9 @@ static bool give(const PGresult *answer, const struct claimed *at, pawl_job *job
         pawli_pg_text((struct pawli_pg_cell){answer, row, AT_QUEUE}, job->queue,
                       sizeof(job->queue));
     }
-    if (!is_of_few(answer)) {
-        set_int(answer, row, AT_FENCE, &job->fence);
-        pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
-                      sizeof(job->ordering_key));
-    }
+    set_int(answer, row, AT_FENCE, &job->fence);
+    pawli_pg_text((struct pawli_pg_cell){answer, row, AT_KEY}, job->ordering_key,
+                  sizeof(job->ordering_key));
     return pawli_pg_payload((struct pawli_pg_cell){answer, row, AT_PAYLOAD}, job) &&
            pawli_pg_headers((struct pawli_pg_cell){answer, row, AT_HEADERS}, job);
 }
@@ -368,53 +339,6 @@ static bool give_all(const PGresult *answer, const struct claimed *rows, size_t 
     return true;
 }
 
-/* Make the claim that was put together. */
-static pawl_code run_claim(struct pawli_pg_call *call, const char *shape,
-                           const pawl_claim_args *args, pawl_job *ret_jobs, size_t jobs_max,
-                           size_t *ret_count, pawl_err *err)
-{
-    pawl_code rc = pawli_pg_call_run(call, shape, err);
-    size_t count = 0;
-    if (rc == PAWL_OK && PQntuples(call->answers[0]) > 0) {
-        struct claimed *rows = sort_rows(call->answers[0], args, &count);
-        /* The leases are granted: their worker must ask for them. */
-        if (count > jobs_max)
-            rc = pawli_pg_call_spoilt(call, err);
-        else if (rows == NULL || !give_all(call->answers[0], rows, count, args, ret_jobs))
-            rc = pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
-        free(rows);
-    }
-    if (rc == PAWL_OK)
-        *ret_count = count;
-    return rc;
-}
-
-/* ---- a few */
-
-/* How many a claim is for, where pawl.claim_few() may do; else 0. */
-static size_t few_of(struct pawli_pg_handle *handle, const pawl_claim_args *args, size_t jobs_max)
-{
-    if (handle->shards != 1 || args->lines_count != 1)
-        return 0;
-    if ((size_t)args->lines[0].jobs_max < jobs_max)
-        jobs_max = (size_t)args->lines[0].jobs_max;
-    return jobs_max <= FEW_MAX && pawli_pg_shortcut_try(&handle->few) ? jobs_max : 0;
-}
-
-/* *ret_is_done: that was the claim; else nothing was claimed, and it goes as others do. */
-static pawl_code claim_few(struct pawli_pg_handle *handle, const pawl_claim_args *args,
-                           pawl_job *ret_jobs, size_t few, size_t *ret_count, bool *ret_is_done,
-                           pawl_err *err)
-{
-    struct pawli_pg_call call = {.handle = handle};
-    put_few(&call, args, few);
-    pawl_code rc = run_claim(&call, FEW_SHAPE, args, ret_jobs, few, ret_count, err);
-    *ret_is_done = rc != PAWL_OK || PQntuples(call.answers[0]) != 1 || !is_head(call.answers[0], 0);
-    pawli_pg_shortcut_note(&handle->few, *ret_is_done);
-    pawli_pg_call_clear(&call);
-    return rc;
-}
-
 /* ---- the verb */
 
 static pawl_code claim_lines(struct pawli_pg_handle *handle, const pawl_claim_args *args,
@@ -422,7 +346,19 @@ static pawl_code claim_lines(struct pawli_pg_handle *handle, const pawl_claim_ar
 {
     struct pawli_pg_call call = {.handle = handle};
     put_claim(&call, args, jobs_max);
-    pawl_code rc = run_claim(&call, CLAIM_SHAPE, args, ret_jobs, jobs_max, ret_count, err);
+    pawl_code rc = pawli_pg_call_run(&call, CLAIM_SHAPE, err);
+    size_t count = 0;
+    if (rc == PAWL_OK && PQntuples(call.answers[0]) > 0) {
+        struct claimed *rows = sort_rows(call.answers[0], args, &count);
+        /* The leases are granted: their worker must ask for them. */
+        if (count > jobs_max)
+            rc = pawli_pg_call_spoilt(&call, err);
+        else if (rows == NULL || !give_all(call.answers[0], rows, count, args, ret_jobs))
+            rc = pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
+        free(rows);
+    }
+    if (rc == PAWL_OK)
+        *ret_count = count;
     pawli_pg_call_clear(&call);
     return rc;
 }
@@ -433,11 +369,11 @@ pawl_code pawli_pg_claim(pawl_store *store, const pawl_claim_args *args, pawl_jo
     struct pawli_pg_handle *handle = pawli_pg_handle_of(store);
     int64_t limit_ms = handle->limit_ms;
     struct timespec until = pawli_wait_until(limit_ms);
-    size_t few = few_of(handle, args, jobs_max);
+    size_t few = pawli_pg_few_of(handle, args, jobs_max);
     bool is_done = false;
     pawl_code rc = PAWL_OK;
     if (few > 0)
-        rc = claim_few(handle, args, ret_jobs, few, ret_count, &is_done, err);
+        rc = pawli_pg_claim_few(handle, args, ret_jobs, few, ret_count, &is_done, err);
     if (!is_done) {
         if (few > 0)
             handle->limit_ms = pawli_pg_left_of(until); /* both together have the time of one */

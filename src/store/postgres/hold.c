@@ -53,6 +53,21 @@ static void put_ids_and_tokens(struct pawli_pg_args *args, const struct held *he
     pawli_pg_array_end(args);
 }
 
+/* Where the rows are, if that is known of all of them. */
+static void put_places(struct pawli_pg_args *args, const struct held *held, const struct part *part)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        if (lease_at(held, part->picks[i])->place == 0) {
+            pawli_pg_arg_array_null(args, PAWLI_PG_PLACE);
+            return;
+        }
+    }
+    pawli_pg_array_begin(args, PAWLI_PG_PLACE, part->count);
+    for (size_t i = 0; i < part->count; i++)
+        pawli_pg_item_place(args, lease_at(held, part->picks[i])->place);
+    pawli_pg_array_end(args);
+}
+
 /* Shard, worker, ids, tokens, versions: how most of these statements begin. */
 static void put_leases(struct pawli_pg_args *args, const struct held *held, const struct part *part)
 {
@@ -377,13 +392,14 @@ static pawl_code settle_each(pawl_store *store, const struct held *held, struct 
     return run(store, held, &verb, err);
 }
 
-/* Whether pawl.succeed_all() may do: what differs from row to row is the job and its token. */
+/* Whether pawl.succeed_all() may do: what differs from row to row is the job and its token. A claim
+ * tells no place of jobs for which it never does; of a batch that may be, too, but it is dear. */
 static bool are_alike(const struct pawli_pg_handle *handle, const struct held *held,
                       const struct settling *settling)
 {
     const pawl_settle_row *rows = settling->rows;
-    bool are = handle->shards == 1 && settling->are_plain && held->count > 1 &&
-               held->count <= ALIKE_MAX && rows[0].lease.version >= 0 &&
+    bool are = handle->shards == 1 && settling->are_plain && held->count <= ALIKE_MAX &&
+               (held->count > 1 || rows[0].lease.place != 0) && rows[0].lease.version >= 0 &&
                rows[0].lease.version <= INT32_MAX;
     for (size_t i = 1; i < held->count && are; i++)
         are = rows[i].lease.version == rows[0].lease.version &&
@@ -412,13 +428,14 @@ static pawl_code succeed_all(struct pawli_pg_handle *handle, const struct held *
     if (!group(handle, held, &groups))
         return pawli_fail_plain(err, PAWL_NO_MEMORY);
     struct part part = part_of(&groups, 0);
-    struct pawli_pg_args *args = pawli_pg_call_add(&call,
-                                                   "select pawl.succeed_all($1, $2, $3, $4, $5)");
+    struct pawli_pg_args *args = pawli_pg_call_add(
+        &call, "select pawl.succeed_all($1, $2, $3, $4, $5, $6)");
     pawli_pg_arg_text(args, held->worker);
     put_ids_and_tokens(args, held, &part);
     pawli_pg_arg_int4(args, first->lease.version);
     pawli_pg_arg_optional_int4(args, first->wire_sends == PAWL_SENDS_UNKNOWN ? PAWL_DEFAULT
                                                                              : first->wire_sends);
+    put_places(args, held, &part);
     pawl_code rc = pawli_pg_call_run(&call, "i", err);
     if (rc == PAWL_OK && !read_whole(call.answers[0], part.count, ret_is_done))
         rc = pawli_pg_call_spoilt(&call, err);

@@ -75,6 +75,7 @@ enum pawli_pg_item {
     PAWLI_PG_INT2 = 21,
     PAWLI_PG_INT4 = 23,
     PAWLI_PG_TEXT = 25,
+    PAWLI_PG_PLACE = 27, /* of a row: tid */
     PAWLI_PG_UUID = 2950
 };
 void pawli_pg_arg_array_null(struct pawli_pg_args *args, enum pawli_pg_item item);
@@ -86,6 +87,7 @@ void pawli_pg_item_int4(struct pawli_pg_args *args, int64_t value);
 void pawli_pg_item_optional(struct pawli_pg_args *args, int64_t value);      /* int8 */
 void pawli_pg_item_optional_int4(struct pawli_pg_args *args, int64_t value); /* int4 */
 void pawli_pg_item_uuid(struct pawli_pg_args *args, const uint8_t bytes[16]);
+void pawli_pg_item_place(struct pawli_pg_args *args, int64_t place);
 void pawli_pg_item_bytes(struct pawli_pg_args *args, const void *bytes, size_t bytes_len);
 void pawli_pg_item_text(struct pawli_pg_args *args, const char *text); /* NULL is NULL */
 
@@ -98,7 +100,8 @@ struct pawli_pg_cell {
 
 /*
  * Whether the answer's columns are what `shape` says, a letter for each: i a whole number, t an
- * instant, s a text, u a UUID, b a truth value, y bytes. Empty: it has none, and is no query.
+ * instant, s a text, u a UUID, b a truth value, y bytes, p the place of a row. Empty: it has none,
+ * and is no query.
  * Cells are read only of an answer that is.
  */
 bool pawli_pg_is_shaped(const PGresult *result, const char *shape);
@@ -390,6 +393,20 @@ pawl_code pawli_pg_recent(pawl_store *store, const struct pawli_recent_args *arg
 extern const struct pawli_endpoint_ops pawli_pg_endpoint_ops;
 
 /* ---- the verbs, each in the file of its subject */
+
+/* few.c: claims that pawl.claim_few() may do. */
+
+/* How many jobs such a claim is for; 0: it is none. */
+size_t pawli_pg_few_of(struct pawli_pg_handle *handle, const pawl_claim_args *args,
+                       size_t jobs_max);
+
+/* *ret_is_done: that was the claim; else nothing was claimed, and it goes as others do. */
+pawl_code pawli_pg_claim_few(struct pawli_pg_handle *handle, const pawl_claim_args *args,
+                             pawl_job *ret_jobs, size_t jobs_max, size_t *ret_count,
+                             bool *ret_is_done, pawl_err *err);
+
+/* The most bytes of payloads that a claim gives, by default or as it asks. */
+int64_t pawli_pg_bytes_max(const pawl_claim_args *claim);
 
 pawl_code pawli_pg_enqueue(pawl_store *store, const pawl_enqueue_row *rows, size_t rows_count,
                            pawl_enqueued *ret_results, pawl_err *err);

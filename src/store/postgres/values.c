@@ -17,6 +17,7 @@
 #define TYPE_VARCHAR  1043
 #define TYPE_NAME     19
 #define LENGTH_NULL   (-1)
+#define PLACE_SIZE    6 /* bytes: page, and number on the page */
 
 /* ---- arguments */
 
@@ -159,6 +160,8 @@ static Oid array_type(enum pawli_pg_item item)
         return 1007;
     case PAWLI_PG_TEXT:
         return 1009;
+    case PAWLI_PG_PLACE:
+        return 1010;
     case PAWLI_PG_INT8:
         return 1016;
     case PAWLI_PG_UUID:
@@ -241,6 +244,11 @@ void pawli_pg_item_uuid(struct pawli_pg_args *args, const uint8_t bytes[16])
     item_of(args, bytes, 16);
 }
 
+void pawli_pg_item_place(struct pawli_pg_args *args, int64_t place)
+{
+    item_number(args, place, PLACE_SIZE);
+}
+
 void pawli_pg_item_bytes(struct pawli_pg_args *args, const void *bytes, size_t bytes_len)
 {
     item_of(args, bytes, bytes_len);
@@ -271,6 +279,8 @@ static bool is_of_kind(Oid type, char kind)
         return type == PAWLI_PG_BOOL;
     case 'y':
         return type == PAWLI_PG_BYTES;
+    case 'p':
+        return type == PAWLI_PG_PLACE;
     default:
         assert(false);
         return false;

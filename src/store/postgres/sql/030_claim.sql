@@ -27,7 +27,8 @@ create function pawl.claim_lines(
     run_until timestamptz, lease_ms int8, queue text, priority int2, lane int2, pos int8, retries int2, lost_leases int2,
     attempts int4, max_retries int4, created_at timestamptz, next_attempt_at timestamptz, start_by timestamptz,
     reason int2, payload bytea, timeout_ms int8, seq int8, shard int4, ordering_key text, fence int8,
-    headers text)
+    headers text,
+    place tid) -- of the row, where succeed_all() may do for the job: it has no past, key or limit
 language plpgsql security definer
 set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_sort = off set enable_seqscan = off
 set enable_bitmapscan = off as $$
@@ -230,7 +231,7 @@ begin
                                 case when p_is_terse then nullif(j.next_attempt_at, j.created_at) else j.next_attempt_at end,
                                 j.start_by, nullif(j.reason, c_none), j.payload,
                                 case when j.timeout_ms is null then v_said_run_ms else j.run_ms end, j.seq, v_said_shard,
-                                null::text, null::int8, j.headers;
+                                null::text, null::int8, j.headers, case when j.attempts = 0 then j.ctid end;
                     else
                         return query
                             update pawl.job j
@@ -260,7 +261,8 @@ begin
                                 case when p_is_terse then nullif(j.next_attempt_at, j.created_at) else j.next_attempt_at end,
                                 j.start_by, nullif(j.reason, c_none), j.payload,
                                 case when j.timeout_ms is null then v_said_run_ms else j.run_ms end, j.seq, v_said_shard,
-                                j.ordering_key, j.fence, j.headers;
+                                j.ordering_key, j.fence, j.headers,
+                                case when j.attempts = 0 and j.fence is null then j.ctid end;
                     end if;
                     get diagnostics v_count = row_count;
                     v_tokens_used := v_tokens_used + coalesce(cardinality(v_given.rows), 0);
@@ -338,8 +340,11 @@ returns table (
 language plpgsql security definer
 set search_path = pg_catalog, pawl, pg_temp as $$
 begin
-    return query select * from pawl.claim_lines(array[p_shard], p_worker, p_queues, p_maxes, p_leases_ms, p_jobs_max,
-                                                p_bytes_max, p_seed);
+    return query select c.id, c.lease_token, c.lease_version, c.claimed_at, c.lease_expires_at, c.run_until, c.lease_ms, c.queue, c.priority,
+                        c.lane, c.pos, c.retries, c.lost_leases, c.attempts, c.max_retries, c.created_at, c.next_attempt_at, c.start_by,
+                        c.reason, c.payload, c.timeout_ms, c.seq, c.shard, c.ordering_key, c.fence, c.headers
+                 from pawl.claim_lines(array[p_shard], p_worker, p_queues, p_maxes, p_leases_ms, p_jobs_max,
+                                       p_bytes_max, p_seed) c;
 end $$;
 
 -- Locks up to p_max jobs of a line in the order of their claim: by priority, then those that came back, those whose time has

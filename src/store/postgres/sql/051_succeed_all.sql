@@ -11,7 +11,8 @@ create function pawl.succeed_all(
     p_ids uuid[],       -- in their order: each finds its token by that, and where they are not it finds none, or another one of the caller's
     p_tokens uuid[],
     p_version int4,     -- of each lease
-    p_wire_sends int4   -- how often each request left the machine; NULL: nobody says
+    p_wire_sends int4,  -- how often each request left the machine; NULL: nobody says
+    p_places tid[] default null -- where the claim has put their rows, in any order; NULL: they are looked for
 ) returns int4
 language plpgsql security definer
 set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -21,13 +22,17 @@ declare
     v_held pawl.held := row (p_ids, p_tokens, null, cardinality(p_ids)); -- see there; in place of a version it has how many they are
     v_count int4;
 begin
+    if p_places is null then
+        p_places := array(select j.ctid from pawl.job j where j.shard = 0 and j.id = any (p_ids));
+    end if;
     begin
         with gone as (
             delete from pawl.job j
-            where j.shard = 0 and j.id = any (p_ids) and j.state = 1 and j.claimed_by = p_worker and j.lease_expires_at > v_until
+            where j.shard = 0 and j.ctid = any (p_places) and j.state = 1 and j.claimed_by = p_worker and j.lease_expires_at > v_until
+              and j.id = v_held.ids[width_bucket(j.id, v_held.ids)]
               and j.lease_token = v_held.tokens[width_bucket(j.id, v_held.ids)] and j.lease_version = p_version
               and j.attempts = 0 and j.fence is null
-              and (j.line_id = (select f.line_id from pawl.job f where f.shard = 0 and f.id = p_ids[1])) is true
+              and (j.line_id = (select f.line_id from pawl.job f where f.shard = 0 and f.ctid = p_places[1])) is true
             returning j.id, j.line_id, j.lease_token, j.claimed_at, j.created_at, octet_length(j.payload) payload_len, j.priority,
                       j.retries, j.lost_leases, j.max_retries)
         insert into pawl.attempt (shard, line_id, job_id, attempt_no, lease_version, outcome, reason, ended_by, token_digest,
