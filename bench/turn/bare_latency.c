@@ -172,6 +172,8 @@ static bool insert_all(const struct turn *turn, PGconn *conn, int64_t line_id)
 
 bool turn_bare_latency(const struct turn *turn, struct turn_result *result)
 {
+    if (turn->payload < (int64_t)sizeof(int64_t))
+        return turn_fail("a job by bare SQL", "too small to say when it was sent");
     PGconn *conn = bare_connect(turn);
     int64_t *samples = calloc((size_t)turn->jobs, sizeof(int64_t));
     struct listener listener = {.turn = turn, .conn = bare_connect(turn), .samples = samples};
@@ -181,9 +183,9 @@ bool turn_bare_latency(const struct turn *turn, struct turn_result *result)
                        bare_prepare(conn, "insert", INSERT_AND_NOTIFY) &&
                        bare_prepare(listener.conn, "claim", BARE_CLAIM) &&
                        bare_run(listener.conn, "listen bench");
-    bool is_good = listener.is_good && pthread_create(&thread, NULL, claim_all, &listener) == 0;
-    is_good = is_good && insert_all(turn, conn, listener.line) && pthread_join(thread, NULL) == 0 &&
-              listener.is_good;
+    bool is_started = listener.is_good && pthread_create(&thread, NULL, claim_all, &listener) == 0;
+    bool is_good = is_started && insert_all(turn, conn, listener.line);
+    is_good = is_started && pthread_join(thread, NULL) == 0 && listener.is_good && is_good;
     if (is_good)
         turn_percentiles(samples, (size_t)turn->jobs, result);
     PQfinish(conn);

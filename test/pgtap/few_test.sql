@@ -98,7 +98,7 @@ select is(pg_temp.few_after('select'), '1', 'a job is there');
 select is(pg_temp.few_after($$select pawl.queue_pause('q', true)$$), 'no', 'not where the queue is paused');
 select is(pg_temp.few_after($$update pawl.queue set max_in_flight = 1$$), 'no', 'or has a limit');
 select is(pg_temp.few_after(format('update pawl.job set %s where seq = (select %s(seq) from pawl.job)', c, w), m), 'no', format('or the %s of %s has %s', w, m, c))
-from unnest('{timeout_ms = 5000,start_by = now() + interval ''1 h'',attempts = 1,lease_version = 1,next_attempt_at = created_at - interval ''1 s''}'::text[]) c,
+from unnest('{timeout_ms = 5000,start_by = now() + interval ''1 h'',attempts = 1,lease_version = 1,retries = 1,lost_leases = 1,reason = 1,next_attempt_at = created_at - interval ''1 s''}'::text[]) c,
      (values ('min', 1), ('min', 3), ('max', 3)) m(w, m);
 select is(pg_temp.few_after($$select pawl.enqueue('q', 'keyed', p_ordering_key => 'k')$$), 'no', 'or keys');
 select is(pg_temp.few_after($$select pawl_test.put(p_priority => 7)$$), 'no', 'or other priorities');

@@ -514,11 +514,21 @@ static void expect_untouched(struct race *race, const pawl_lease *lease)
     assert_int_equal(race_state(race, &lease->job), PAWL_IN_FLIGHT);
 }
 
+/* It waits for a row for 50 ms of the server's time, which is not ours to turn: without that bound
+ * only the clock that is ends its wait. */
+static void be_patient(struct race *race, bool is_patient)
+{
+    expect_told(race_ask(race->watching, "alter function pawl.succeed_all set lock_timeout = '%s'",
+                         is_patient ? "0" : "50ms"),
+                "");
+}
+
 /* RES-3, RES-11: it waits for a row, no longer than it knows both leases to last. */
 static void whole_waits_for_a_while(void **state)
 {
     struct race *race = *state;
     pawl_lease leases[2];
+    be_patient(race, true);
     take_two(race, "sql", leases);
     pawl_lease placeless[2] = {leases[0], leases[1]};
     forget_places(placeless);
@@ -540,6 +550,64 @@ static void whole_waits_for_a_while(void **state)
     expect_told(race_answer(race->sql), "2");
     expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
     expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
+    be_patient(race, false);
+}
+
+/* The row is not let go of at all while it waits. */
+static void whole_gives_up(void **state)
+{
+    struct race *race = *state;
+    pawl_lease leases[2];
+    take_two(race, "sql", leases);
+    hold_row(race, &leases[1].job);
+    send_whole(race->sql, "sql", leases);
+    expect_told(race_answer(race->sql), "");
+    let_go(race->sql2);
+    expect_untouched(race, &leases[0]);
+    expect_untouched(race, &leases[1]);
+}
+
+/* The jobs with the lowest, the last but one and the highest id, whose rows lie in another order:
+ * the highest first. */
+static void take_three(struct race *race, const char *worker, pawl_lease *ret_leases)
+{
+    expect_told(race_ask(race->watching,
+                         "select count(*) from pawl.enqueue_batch(0, array_fill('" RACE_QUEUE
+                         "'::text, '{3}'), array['ffff0000-0000-7000-8000-000000000003', "
+                         "'ffff0000-0000-7000-8000-000000000001', "
+                         "'ffff0000-0000-7000-8000-000000000002']::uuid[], "
+                         "array_fill(''::bytea, '{3}')) where verdict = 'OK'"),
+                "3");
+    ret_leases[2] = race_take(race->c, worker);
+    ret_leases[0] = race_take(race->c, worker);
+    ret_leases[1] = race_take(race->c, worker);
+}
+
+/* A renewal locks rows by their ids, and this one by their places: each has what the other wants. It
+ * is this one that gives in, and before the server calls it a deadlock. */
+static void whole_renew_in_another_order(void **state)
+{
+    struct race *race = *state;
+    struct race_call call = {.store = race->c, .verb = RACE_RENEW, .worker = "c", .count = 3};
+    take_three(race, "c", call.leases);
+    pawl_lease both[2] = {call.leases[0], call.leases[2]};
+    hold_row(race, &call.leases[1].job);
+    race_call(race, &call);           /* has the first, and waits for the second */
+    send_whole(race->sql, "c", both); /* has the last, and waits for the first */
+    for (int i = 0; i < WHOLE_MS; i++)
+        if (strcmp(race_ask(race->watching,
+                            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
+                            "and datname = current_database()")
+                       .text,
+                   "2") == 0)
+            break;
+    let_go(race->sql2);
+    expect_told(race_answer(race->sql), "");
+    assert_int_equal(race_join(&call), PAWL_OK);
+    assert_int_equal(call.verdicts[1], PAWL_OK);
+    assert_int_equal(call.verdicts[2], PAWL_OK);
+    for (int i = 0; i < 3; i++)
+        expect_untouched(race, &call.leases[i]);
 }
 
 /* RES-3: a lease that ends within that time is no lease for it, and neither is one that has. */
@@ -586,6 +654,7 @@ static void whole_of_a_c_client_waits(void **state)
 static void whole_cancel_first(void **state)
 {
     struct race *race = *state;
+    be_patient(race, true);
     for (int is_placed = 0; is_placed <= 1; is_placed++) {
         pawl_lease leases[2];
         take_two(race, "sql2", leases);
@@ -606,6 +675,7 @@ static void whole_cancel_first(void **state)
         expect_told(race_ledger(race, &leases[0].job), "1 DISPATCHED none");
         expect_told(race_ledger(race, &leases[1].job), "1 DISPATCHED none");
     }
+    be_patient(race, false);
 }
 
 /* The same of a C client. */
@@ -938,6 +1008,8 @@ int main(void)
         STORY(redrive_prune_prune_is_rolled_back),
         STORY(expiry_while_waiting),
         STORY(no_expiry_while_waiting),
+        STORY(whole_renew_in_another_order), /* before anybody was patient */
+        STORY(whole_gives_up),
         STORY(whole_waits_for_a_while),
         STORY(whole_needs_leases_that_last),
         STORY(whole_of_a_c_client_waits),

@@ -26,7 +26,7 @@
 #define RACE_QUEUE    "q"
 #define RACE_LEASE_MS 30000
 #define RACE_TEXT_MAX 128
-#define RACE_ROWS     2
+#define RACE_ROWS     3
 
 struct race {
     struct place *place;

@@ -65,7 +65,8 @@ begin
             -- A job that is for claim_lines() counts for more bytes than there can be.
             if p_jobs_max = 1 then
                 select case when j.timeout_ms is null and j.start_by is null and j.attempts = 0 and j.lease_version = 0
-                                 and j.next_attempt_at = j.created_at then 0 else c_much end, array[j.ctid], p_tokens
+                                 and j.retries = 0 and j.lost_leases = 0 and j.reason = 0 and j.next_attempt_at = j.created_at
+                            then 0 else c_much end, array[j.ctid], p_tokens
                 into v_given
                 from pawl.job j
                 where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 0
@@ -77,7 +78,8 @@ begin
                 select sum(x.bytes), array_agg(x.r), p_tokens into v_given
                 from (select j.ctid r,
                              case when j.timeout_ms is null and j.start_by is null and j.attempts = 0 and j.lease_version = 0
-                                       and j.next_attempt_at = j.created_at then octet_length(j.payload) else c_much end bytes
+                                       and j.retries = 0 and j.lost_leases = 0 and j.reason = 0 and j.next_attempt_at = j.created_at
+                                  then octet_length(j.payload) else c_much end bytes
                       from pawl.job j
                       where j.shard = 0 and j.line_id = v_line and j.priority = 5 and j.lane = 0
                         and (j.pos, j.seq) >= (v_mark.pos, v_mark.seq) and j.state = 0

@@ -5,7 +5,9 @@
 --
 -- All or none: so that it need not be known of each whether it was, and the list of ids is that of the ledger as it stands. The lease
 -- (token, worker, version, deadline) is tested by the statement that writes. Whether a lease is valid by the clock as it is with all rows
--- locked (RES-3) is known of all at once: each outlasts an instant that has not come by then.
+-- locked (RES-3) is known of all at once: each outlasts an instant that has not come by then. It waits no longer than that for
+-- a row either: rows are locked in the order of their places here, and in that of their ids elsewhere, so whoever renews or cancels
+-- the same jobs may wait for this call while it waits for him.
 create function pawl.succeed_all(
     p_worker text,
     p_ids uuid[],       -- in their order: each finds its token by that, and where they are not it finds none, or another one of the caller's
@@ -15,7 +17,8 @@ create function pawl.succeed_all(
     p_places tid[] default null -- where the claim has put their rows, in any order; NULL: they are looked for
 ) returns int4
 language plpgsql security definer
-set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
+set search_path = pg_catalog, pawl, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off
+set lock_timeout = '50ms' as $$
 declare
     v_now timestamptz := clock_timestamp();
     v_until timestamptz := v_now + interval '50 ms';
@@ -49,8 +52,8 @@ begin
             raise exception 'PAWL_OTHERWISE' using errcode = 'P7099';
         end if;
     -- The number of a ledger row that is taken, since somebody has changed `attempts` by hand; lists that width_bucket() does not take;
-    -- what is raised above.
-    exception when unique_violation or null_value_not_allowed or array_subscript_error or sqlstate 'P7099' then
+    -- a row that somebody holds; what is raised above.
+    exception when unique_violation or null_value_not_allowed or array_subscript_error or lock_not_available or sqlstate 'P7099' then
         return null;
     end;
     return v_count;
