@@ -153,13 +153,13 @@ static pawl_code read(const struct few *few, const struct pawli_pg_call *call, p
 {
     const PGresult *answer = call->answers[0];
     int rows[FEW_MAX];
-    *ret_is_done = PQntuples(answer) != 1;
-    if (PQntuples(answer) <= 1)
+    if (PQntuples(answer) == 0)
         return PAWL_OK;
-    /* The leases are granted: their worker must ask for them. */
+    /* The leases may be granted: their worker must ask for them. */
     if (!pawli_pg_is_null((struct pawli_pg_cell){answer, 0, AT_ID}) ||
         !sort_rows(few, answer, rows))
         return pawli_pg_call_spoilt(call, err);
+    *ret_is_done = PQntuples(answer) > 1;
     if (!give_all(few, answer, rows, ret_jobs, ret_count))
         return pawli_fail(err, PAWL_UNKNOWN, "memory ran out for the jobs that were claimed");
     return PAWL_OK;

@@ -393,7 +393,7 @@ static pawl_code settle_each(pawl_store *store, const struct held *held, struct 
 }
 
 /* Whether pawl.succeed_all() may do: what differs from row to row is the job and its token. A claim
- * tells no place of jobs for which it never does; of a batch that may be, too, but it is dear. */
+ * tells no place of jobs for which it never does, so a single one without is not tried. */
 static bool are_alike(const struct pawli_pg_handle *handle, const struct held *held,
                       const struct settling *settling)
 {
