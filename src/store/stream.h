@@ -13,7 +13,7 @@
  *      sent, and may never be.
  *  S3  So whoever left out a hint asks again when his own call is done, and sends one where none
  *      stands for it.
- *  S4  Where some come every millisecond or two, the next hint is decided on before the last one has
+ *  S4  Where some come every millisecond or two, the next hint is decided on before the last has
  *      ceased to stand, so that hardly anybody has to send one after all.
  * Jobs that come at a slower pace each have a hint of their own, which asks for no second look.
  */

@@ -583,8 +583,8 @@ static void take_three(struct race *race, const char *worker, pawl_lease *ret_le
     ret_leases[1] = race_take(race->c, worker);
 }
 
-/* A renewal locks rows by their ids, and this one by their places: each has what the other wants. It
- * is this one that gives in, and before the server calls it a deadlock. */
+/* A renewal locks rows by their ids, and this one by their places: each has what the other wants.
+ * It is this one that gives in, and before the server calls it a deadlock. */
 static void whole_renew_in_another_order(void **state)
 {
     struct race *race = *state;
